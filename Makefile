@@ -1,0 +1,37 @@
+# `make help` lists what there is. Everything is safe to run again and does nothing that is already done.
+SHELL := /bin/bash
+DATA_DIR ?= data
+SEED ?= 1
+
+.PHONY: help deps build run test bench fmt tidy sim clean
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+deps: ## install the Debian packages that are missing
+	@scripts/install-deps
+
+build: deps ## the release binary at build/release/latchkey
+	@scripts/build release latchkey_cli
+
+run: build ## serve on 127.0.0.1:7420 with SQLite in ./data
+	@build/release/latchkey serve --data-dir $(DATA_DIR)
+
+test: deps ## build and run every test: release, ASan + UBSan, TSan
+	@scripts/test
+
+bench: deps ## measure; writes bench/results
+	@scripts/bench
+
+sim: deps ## replay one simulation: make sim SEED=42
+	@scripts/build release simulation_test
+	@LATCHKEY_SIM_SEED=$(SEED) build/release/tests/simulation/simulation_test --gtest_filter='*OneSeed*'
+
+fmt: deps ## format all C++ files
+	@git ls-files '*.cpp' '*.hpp' | xargs clang-format-19 -i
+
+tidy: deps ## clang-tidy over src
+	@scripts/build release all
+	@git ls-files 'src/*.cpp' | grep -v _test.cpp | xargs clang-tidy-19 -p build/release --quiet
+
+clean: ## remove what was built
+	@rm -rf build

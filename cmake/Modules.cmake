@@ -1,0 +1,27 @@
+# latchkey_module(NAME dep…): the folder's *.cpp as a static library latchkey_NAME, its *_test.cpp as the test NAME_test.
+function(latchkey_module name)
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  add_library(latchkey_${name} STATIC ${sources})
+  target_include_directories(latchkey_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
+  target_link_libraries(latchkey_${name} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:latchkey_options>)
+  if(LATCHKEY_TESTS AND tests)
+    latchkey_test(${name}_test SOURCES ${tests} LIBS latchkey_${name})
+  endif()
+endfunction()
+
+# latchkey_test(NAME SOURCES … LIBS … [LABELS …] [TIMEOUT s]): one GoogleTest program, one ctest entry.
+# Label "concurrent" also runs it under ThreadSanitizer.
+function(latchkey_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} latchkey_options GTest::gtest GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()

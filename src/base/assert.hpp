@@ -1,0 +1,11 @@
+// LK_ASSERT: a broken invariant. Always on. Logs and aborts: a crash is recoverable, a wrong record is not.
+#pragma once
+
+namespace latchkey {
+
+[[noreturn]] void assert_failed(const char* expression, const char* file, int line);
+
+}  // namespace latchkey
+
+#define LK_ASSERT(expression) \
+  (static_cast<bool>(expression) ? void(0) : ::latchkey::assert_failed(#expression, __FILE__, __LINE__))

@@ -1,0 +1,41 @@
+// UUIDs, version 7: time-ordered, with a counter of the store's in the bits behind the time (RFC 9562 §6.2).
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/time.hpp"
+
+namespace latchkey {
+
+struct Uuid {
+  std::array<unsigned char, 16> bytes{};
+
+  auto operator<=>(const Uuid&) const = default;
+  bool is_nil() const { return *this == Uuid{}; }
+};
+
+// The 44-bit `counter` fills rand_a and the first 32 bits of rand_b; `dice` the remaining 30.
+Uuid make_uuid_v7(Instant at, std::uint64_t counter, std::uint64_t dice);
+// The counter that make_uuid_v7 was given.
+std::uint64_t uuid_counter(const Uuid& id);
+
+std::string to_string(const Uuid& id);
+std::optional<Uuid> parse_uuid(std::string_view text);
+
+}  // namespace latchkey
+
+template <>
+struct std::hash<latchkey::Uuid> {
+  std::size_t operator()(const latchkey::Uuid& id) const noexcept {
+    std::uint64_t low;
+    std::memcpy(&low, id.bytes.data() + 8, sizeof low);
+    return low * 0x9e3779b97f4a7c15ULL;
+  }
+};
