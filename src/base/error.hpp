@@ -1,4 +1,5 @@
-// Error: an operating error with a stable code. Expected replies (busy, replay) are variants instead; see docs/architecture.md.
+// Error: an operating error with a stable code. Expected replies (busy, replay) are variants instead; see
+// docs/architecture.md.
 #pragma once
 
 #include <expected>

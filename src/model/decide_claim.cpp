@@ -1,0 +1,107 @@
+#include "base/assert.hpp"
+#include "model/decide.hpp"
+#include "model/endings.hpp"
+
+namespace latchkey {
+namespace {
+
+// A worker will take it at a moment nobody knows: ask again in a second.
+constexpr Duration kPollAgain = std::chrono::seconds{1};
+
+Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now) {
+  LK_ASSERT(fence > run.fence);
+  Run next = run;
+  next.attempt += 1;
+  next.attempts_total += 1;
+  next.fence = fence;
+  if (next.attempt == 1) next.first_attempt_at = now;
+  next.state = Running{.started_at = now, .lease_until = now + request.lease, .claim = request.claim, .session = {}};
+  return next;
+}
+
+bool is_free(const Run& run, Instant now) {
+  if (run.as<Cancelled>()) return true;
+  if (run.is_open()) return false;
+  if (run.head->guard != Guard::once) return true;
+  return run.as<Completed>() != nullptr && !run.in_window(now);
+}
+
+bool is_mismatch(const Run& run, const std::optional<Fingerprint>& fingerprint) {
+  return run.head->guard == Guard::once && run.head->fingerprint && fingerprint &&
+         *run.head->fingerprint != *fingerprint;
+}
+
+bool is_held(const Run& run) {
+  const auto* failed = run.as<Failed>();
+  return run.as<InDoubt>() || (failed && failed->effect == Effect::unknown && run.head->on_doubt == OnDoubt::hold);
+}
+
+// Its lease is over and nobody has noticed yet.
+ClaimDecision claim_lapsed(const Run& lapsed, const ClaimRequest& request, Fence fence, Instant now) {
+  if (is_free(lapsed, now)) return StartNew{lapsed};
+  if (is_held(lapsed)) return Refuse{Doubted{lapsed}, lapsed};
+  if (lapsed.as<Failed>()) return StartAgain{owned(reopen(lapsed, Origin::claimed, now), request, fence, now), lapsed};
+  if (lapsed.origin == Origin::enqueued) return Refuse{Busy{lapsed, Code::ALREADY_QUEUED, kPollAgain}, lapsed};
+  return StartAgain{owned(lapsed, request, fence, now), {}};
+}
+
+ClaimDecision claim_running(const Run& run, const Running& running, const ClaimRequest& request, Fence fence,
+                            Instant now) {
+  if (now >= running.lease_until) return claim_lapsed(end_lease(run, now), request, fence, now);
+  const bool own = !request.claim.is_nil() && running.claim == request.claim;
+  if (own) return Refuse{Won{run, run.fence, running.lease_until}, {}};
+  return Refuse{Busy{run, Code::ALREADY_RUNNING, running.lease_until - now}, {}};
+}
+
+}  // namespace
+
+Run start_claimed(std::shared_ptr<const RunHead> head, const ClaimRequest& request, Fence fence, Instant now) {
+  Run run;
+  run.effect_key = head->id;
+  run.attempts_max = head->retry.retries + 1;
+  run.head = std::move(head);
+  return owned(run, request, fence, now);
+}
+
+ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest& request, Fence fence, Instant now) {
+  if (!latest || is_free(*latest, now)) return StartNew{{}};
+  const Run& run = *latest;
+  if (is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
+  if (is_held(run)) return Refuse{Doubted{run}, {}};
+  if (run.as<Completed>()) return Refuse{Replay{run}, {}};
+  if (run.as<Failed>()) return StartAgain{owned(reopen(run, Origin::claimed, now), request, fence, now), {}};
+  if (const auto* queued = run.as<Queued>()) {
+    if (run.origin == Origin::enqueued) return Refuse{Busy{run, Code::ALREADY_QUEUED, kPollAgain}, {}};
+    if (now < queued->due_at) return Refuse{NotDue{run, queued->due_at - now}, {}};
+    return StartAgain{owned(run, request, fence, now), {}};
+  }
+  return claim_running(run, std::get<Running>(run.state), request, fence, now);
+}
+
+EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRequest& request, Instant now) {
+  if (!latest) return EnqueueNew{};
+  const Run& run = *latest;
+  const bool own = !request.claim.is_nil() && run.head->claim == request.claim;
+  if (own || request.made_by == MadeBy::latchkey) return Stands{Enqueued{run, !own}};
+  if (is_free(run, now)) return EnqueueNew{};
+  if (is_mismatch(run, request.fingerprint)) return Stands{Mismatch{run.id()}};
+  if (run.as<Failed>() && !is_held(run)) {
+    Run next = reopen(run, Origin::enqueued, now);
+    next.state = Queued{now + request.delay, QueuedBy::reopen};
+    return Reopen{std::move(next)};
+  }
+  return Stands{Enqueued{run, true}};
+}
+
+Run start_queued(std::shared_ptr<const RunHead> head, Instant due_at, std::uint32_t waiting_for) {
+  Run run;
+  run.effect_key = head->id;
+  run.attempts_max = head->retry.retries + 1;
+  run.waiting_for = waiting_for;
+  run.origin = Origin::enqueued;
+  run.head = std::move(head);
+  run.state = Queued{due_at, QueuedBy::enqueue};
+  return run;
+}
+
+}  // namespace latchkey

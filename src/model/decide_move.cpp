@@ -1,0 +1,85 @@
+#include "model/decide.hpp"
+#include "model/endings.hpp"
+
+namespace latchkey {
+namespace {
+
+MoveDecision refused(const Run& run, const char* wish) {
+  return {{},
+          Error{Code::MOVE_REFUSED,
+                std::string("a run that is ") + std::string(to_string(run.status())) + " cannot be " + wish}};
+}
+
+bool was_reopened(const Run& run) {
+  const auto* queued = run.as<Queued>();
+  return queued && queued->by == QueuedBy::reopen;
+}
+
+struct Decide {
+  const Run& run;
+  Uuid fresh_effect_key;
+  Instant now;
+
+  MoveDecision operator()(const CancelByHand&) const {
+    const auto cancelled = [&](Effect effect) {
+      return MoveDecision{with_state(run, Cancelled{now, std::string(kCancelled), effect}), {}};
+    };
+    switch (run.status()) {
+      case Status::queued:
+        return cancelled(Effect::none);
+      case Status::in_doubt:
+        return cancelled(Effect::unknown);
+      case Status::failed:
+        return cancelled(run.as<Failed>()->effect);
+      case Status::cancelled:
+        return {};
+      case Status::completed:
+        return refused(run, "cancelled");
+      case Status::running:
+        break;
+    }
+    Running asked = *run.as<Running>();
+    if (asked.cancel_requested) return {};
+    asked.cancel_requested = true;
+    return {with_state(run, asked), {}};
+  }
+
+  MoveDecision operator()(const RetryByHand& retry) const {
+    if (was_reopened(run)) return {};
+    if (!run.as<Failed>()) return refused(run, "retried");
+    Run next = reopen(run, run.origin, now);
+    if (retry.fresh_effect_key) next.effect_key = fresh_effect_key;
+    return {std::move(next), {}};
+  }
+
+  MoveDecision operator()(const ResolveCompleted& resolve) const {
+    if (run.as<Completed>()) return {};
+    if (!run.as<InDoubt>()) return refused(run, "resolved");
+    return {with_state(run, Completed{now, resolve.result}), {}};
+  }
+
+  MoveDecision operator()(const ResolveFailed& resolve) const {
+    if (run.as<Failed>()) return {};
+    if (!run.as<InDoubt>()) return refused(run, "resolved");
+    Run next = give_up(run, kExecutionError, Effect::none, now);
+    if (!resolve.note.empty()) next.last_error = resolve.note;
+    return {std::move(next), {}};
+  }
+
+  MoveDecision operator()(const ResolveRerun&) const {
+    if (was_reopened(run)) return {};
+    if (!run.as<InDoubt>()) return refused(run, "rerun");
+    Run next = with_state(run, Queued{now, QueuedBy::reopen});
+    // A person asked for it: it may run even if its tries were used up.
+    next.attempts_max = std::max(next.attempts_max, next.attempt + 1);
+    return {std::move(next), {}};
+  }
+};
+
+}  // namespace
+
+MoveDecision decide_move(const Run& run, const Move& move, Uuid fresh_effect_key, Instant now) {
+  return std::visit(Decide{run, fresh_effect_key, now}, move);
+}
+
+}  // namespace latchkey

@@ -1,0 +1,69 @@
+#include "model/decide.hpp"
+#include "model/endings.hpp"
+
+namespace latchkey {
+namespace {
+
+Run fail_try(const Run& run, const Fail& fail, Dice dice, Instant now) {
+  Run noted = run;
+  noted.last_error = fail.message;
+  noted.last_error_code = fail.code;
+  if (fail.outcome_unknown && run.head->on_doubt == OnDoubt::hold) return with_state(noted, InDoubt{now});
+  const Effect effect = fail.outcome_unknown ? Effect::unknown : Effect::none;
+  if (!fail.retryable && !fail.outcome_unknown) return give_up(noted, kExecutionError, effect, now);
+  Duration delay = run.head->retry.delay_after(run.attempt, dice);
+  if (fail.retry_after) delay = std::max(delay, std::min(*fail.retry_after, kRetryAfterMax));
+  if (!may_try_again(run, now + delay))
+    return give_up(noted, fail.outcome_unknown ? kOutcomeUnknown : kRetriesExceeded, effect, now);
+  return with_state(noted, Queued{now + delay, QueuedBy::failed_try});
+}
+
+Run give_back(const Run& run, Instant due_at) {
+  Run next = with_state(run, Queued{due_at, QueuedBy::release});
+  next.attempts_max += 1;
+  return next;
+}
+
+struct End {
+  const Run& run;
+  Dice dice;
+  Instant now;
+
+  Run operator()(const Complete& complete) const { return with_state(run, Completed{now, complete.result}); }
+  Run operator()(const Fail& fail) const { return fail_try(run, fail, dice, now); }
+  Run operator()(const Release&) const { return give_back(run, now); }
+  Run operator()(const Snooze& snooze) const { return give_back(run, now + snooze.span); }
+};
+
+// The same settle again, by the same owner: its reply was lost. Nothing changes and the answer is the same.
+bool is_repeat(const Run& run, const Ending& ending) {
+  if (run.as<Completed>()) return std::holds_alternative<Complete>(ending);
+  if (run.as<Failed>()) return std::holds_alternative<Fail>(ending);
+  if (run.as<Cancelled>()) return !std::holds_alternative<Complete>(ending);
+  const auto* queued = run.as<Queued>();
+  if (!queued) return false;
+  if (queued->by == QueuedBy::failed_try) return std::holds_alternative<Fail>(ending);
+  if (queued->by == QueuedBy::release)
+    return std::holds_alternative<Release>(ending) || std::holds_alternative<Snooze>(ending);
+  return false;
+}
+
+}  // namespace
+
+SettleDecision decide_settle(const Run& run, const SettleRequest& request, Dice dice, Instant now) {
+  if (request.fence != run.fence || request.fence == Fence{0})
+    return {{}, Error{Code::LEASE_LOST, "another owner has had the run since"}};
+  if (is_repeat(run, request.ending)) return {};
+  if (run.is_settled()) return {{}, Error{Code::ALREADY_SETTLED, "the run is " + std::string(to_string(run.status()))}};
+  if (run.as<Queued>()) return {{}, Error{Code::LEASE_LOST, "the run was queued again"}};
+  const auto* running = run.as<Running>();
+  const bool cancelling = running && running->cancel_requested && !std::holds_alternative<Complete>(request.ending);
+  if (cancelling) {
+    const auto* failing = std::get_if<Fail>(&request.ending);
+    const Effect effect = failing && failing->outcome_unknown ? Effect::unknown : Effect::none;
+    return {with_state(run, Cancelled{now, std::string(kCancelled), effect}), {}};
+  }
+  return {std::visit(End{run, dice, now}, request.ending), {}};
+}
+
+}  // namespace latchkey

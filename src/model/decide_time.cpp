@@ -1,0 +1,81 @@
+#include "model/decide.hpp"
+#include "model/endings.hpp"
+
+namespace latchkey {
+namespace {
+
+// A claimed run that may run again stays as it is after its lease: its caller's late word is still the truth.
+bool waits_for_caller(const Run& run) {
+  const auto* running = run.as<Running>();
+  return running && run.origin == Origin::claimed && run.head->on_doubt == OnDoubt::rerun &&
+         !running->cancel_requested && run.attempt < run.attempts_max;
+}
+
+}  // namespace
+
+std::optional<Run> decide_take(const Run& run, const TakeRequest& request, Fence fence, Instant now) {
+  const auto* queued = run.as<Queued>();
+  if (!queued || run.origin != Origin::enqueued || run.waiting_for > 0 || now < queued->due_at) return std::nullopt;
+  Run next = run;
+  next.attempt += 1;
+  next.attempts_total += 1;
+  next.fence = fence;
+  if (next.attempt == 1) next.first_attempt_at = now;
+  next.state = Running{.started_at = now,
+                       .lease_until = now + request.lease.value_or(run.head->lease),
+                       .claim = {},
+                       .session = request.session};
+  return next;
+}
+
+ExtendDecision decide_extend(const Run& run, const ExtendRequest& request, Instant now) {
+  const auto* running = run.as<Running>();
+  if (!running || request.fence != run.fence) return {{}, Error{Code::LEASE_LOST, "the lease is not yours any more"}};
+  Running longer = *running;
+  // A lease is never shortened by a heartbeat.
+  longer.lease_until = std::max(running->lease_until, now + request.lease.value_or(run.head->lease));
+  const Extended reply{longer.lease_until, longer.cancel_requested};
+  if (longer == *running) return {{}, reply};
+  return {with_state(run, longer), reply};
+}
+
+std::optional<Instant> next_deadline(const Run& run) {
+  if (const auto* running = run.as<Running>())
+    return running->lease_until + (waits_for_caller(run) ? kCallerPatience : Duration{0});
+  const auto* queued = run.as<Queued>();
+  if (queued && run.origin == Origin::claimed) return queued->due_at + kCallerPatience;
+  return std::nullopt;
+}
+
+std::optional<Run> decide_deadline(const Run& run, Instant now) {
+  const auto deadline = next_deadline(run);
+  if (!deadline || now < *deadline) return std::nullopt;
+  if (run.as<Queued>()) return give_up(run, kRetriesExceeded, Effect::none, now);
+  if (waits_for_caller(run)) return give_up(run, kOutcomeUnknown, Effect::unknown, now);
+  return end_lease(run, now);
+}
+
+std::optional<Run> decide_predecessor(const Run& run, const Run& predecessor, Instant now) {
+  if (!run.as<Queued>() || run.waiting_for == 0 || predecessor.is_open()) return std::nullopt;
+  Run next = run;
+  if (predecessor.as<Completed>() || run.head->on_failed == OnFailed::run) {
+    next.waiting_for -= 1;
+    return next;
+  }
+  switch (run.head->on_failed) {
+    case OnFailed::skip:
+      return with_state(run, Cancelled{now, std::string(kPredecessorFailed), Effect::none});
+    case OnFailed::fail:
+      return give_up(run, kPredecessorFailed, Effect::none, now);
+    default:
+      return std::nullopt;
+  }
+}
+
+bool may_purge(const Run& run, const Retention& retention, Instant now) {
+  if (run.is_open()) return false;
+  const Duration kept = run.as<Failed>() ? retention.failed : retention.done;
+  return now >= run.settled_at() + kept && !run.in_window(now);
+}
+
+}  // namespace latchkey

@@ -1,0 +1,25 @@
+// How a try ends: pieces that several decisions share. All pure.
+#pragma once
+
+#include "model/run.hpp"
+
+namespace latchkey {
+
+// Dead-letter codes.
+inline constexpr std::string_view kRetriesExceeded = "MAX_RETRIES_EXCEEDED";
+inline constexpr std::string_view kExecutionError = "EXECUTION_ERROR";
+inline constexpr std::string_view kOutcomeUnknown = "OUTCOME_UNKNOWN";
+inline constexpr std::string_view kPredecessorFailed = "PREDECESSOR_FAILED";
+inline constexpr std::string_view kCancelled = "CANCELLED";
+
+Run with_state(const Run& run, State state);
+// Failed for good: the store writes its dead letter in the same transaction.
+Run give_up(const Run& run, std::string_view code, Effect effect, Instant now);
+// What a running run becomes when its lease is over: cancelled, in doubt, queued for another try, or failed.
+Run end_lease(const Run& run, Instant now);
+// A failed run opened again: a new generation, queued and due now. Attempts start from 0, the fence goes on.
+Run reopen(const Run& run, Origin origin, Instant now);
+// Whether another try may start at `at`.
+bool may_try_again(const Run& run, Instant at);
+
+}  // namespace latchkey

@@ -1,0 +1,105 @@
+#include "store/agenda.hpp"
+
+#include <algorithm>
+#include <queue>
+
+#include "model/decide.hpp"
+
+namespace latchkey {
+namespace {
+
+// Only jobs that wait for nothing but a worker.
+const Queued* as_job(const Run& run) {
+  return run.origin == Origin::enqueued && run.waiting_for == 0 ? run.as<Queued>() : nullptr;
+}
+
+}  // namespace
+
+bool Agenda::Ready::operator<(const Ready& other) const {
+  if (priority != other.priority) return priority > other.priority;
+  return std::pair(due_at, id) < std::pair(other.due_at, other.id);
+}
+
+void Agenda::Lane::advance(Instant now) {
+  while (!later.empty() && later.begin()->first.first <= now) {
+    const auto& [when, priority] = *later.begin();
+    ready.insert({priority, when.first, when.second});
+    later.erase(later.begin());
+  }
+}
+
+void Agenda::add(const Run& run) {
+  if (const auto deadline = latchkey::next_deadline(run)) deadlines_.emplace(*deadline, run.id());
+  const Queued* job = as_job(run);
+  if (!job) return;
+  lanes_[{run.head->function, run.head->tenant}].later.emplace(std::pair(job->due_at, run.id()), run.head->priority);
+  jobs_ += 1;
+}
+
+void Agenda::remove(const Run& run) {
+  if (const auto deadline = latchkey::next_deadline(run)) deadlines_.erase({*deadline, run.id()});
+  const Queued* job = as_job(run);
+  if (!job) return;
+  const auto lane = lanes_.find(LaneName{run.head->function, run.head->tenant});
+  if (lane == lanes_.end()) return;
+  jobs_ -= lane->second.ready.erase({run.head->priority, job->due_at, run.id()}) +
+           lane->second.later.erase({job->due_at, run.id()});
+  if (lane->second.empty()) lanes_.erase(lane);
+}
+
+void Agenda::clear() {
+  lanes_.clear();
+  deadlines_.clear();
+  jobs_ = 0;
+}
+
+std::vector<Agenda::Lane*> Agenda::lanes_for(const TakeRequest& request) {
+  std::vector<Lane*> found;
+  for (const std::string& function : request.functions) {
+    if (request.tenant) {
+      if (const auto lane = lanes_.find(LaneName{function, *request.tenant}); lane != lanes_.end())
+        found.push_back(&lane->second);
+      continue;
+    }
+    for (auto lane = lanes_.lower_bound(LaneName{function, ""}); lane != lanes_.end() && lane->first.first == function;
+         ++lane)
+      found.push_back(&lane->second);
+  }
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());
+  return found;
+}
+
+std::vector<RunId> Agenda::ready(const TakeRequest& request, Instant now) {
+  using Head = std::pair<std::set<Ready>::const_iterator, Lane*>;
+  const auto later_first = [](const Head& a, const Head& b) { return *b.first < *a.first; };
+  std::priority_queue<Head, std::vector<Head>, decltype(later_first)> heads(later_first);
+  for (Lane* lane : lanes_for(request)) {
+    lane->advance(now);
+    if (!lane->ready.empty()) heads.emplace(lane->ready.begin(), lane);
+  }
+  std::vector<RunId> ids;
+  while (!heads.empty() && ids.size() < request.limit) {
+    auto [at, lane] = heads.top();
+    heads.pop();
+    ids.push_back(at->id);
+    if (++at != lane->ready.end()) heads.emplace(at, lane);
+  }
+  return ids;
+}
+
+std::vector<RunId> Agenda::overdue(Instant now, std::uint32_t limit) const {
+  std::vector<RunId> ids;
+  for (const auto& [at, id] : deadlines_) {
+    if (now < at || ids.size() == limit) break;
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+std::optional<Instant> Agenda::next_deadline() const {
+  if (deadlines_.empty()) return std::nullopt;
+  return deadlines_.begin()->first;
+}
+
+}  // namespace latchkey

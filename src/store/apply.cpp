@@ -1,0 +1,258 @@
+#include "store/apply.hpp"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/assert.hpp"
+
+namespace latchkey {
+namespace {
+
+std::shared_ptr<RunHead> make_head(const auto& request, RunId id, Instant now) {
+  auto head = std::make_shared<RunHead>();
+  head->id = id;
+  head->tenant = request.tenant;
+  head->function = request.function;
+  head->key = request.key;
+  head->key_hash = request.key_hash;
+  head->guard = request.key.empty() ? Guard::none : request.guard;
+  head->on_doubt = request.on_doubt;
+  head->fingerprint = request.guard == Guard::once ? request.fingerprint : std::nullopt;
+  head->retry = request.retry;
+  head->window = request.window;
+  head->lease = request.lease;
+  head->created_at = now;
+  head->input = request.input;
+  head->caller = request.caller;
+  head->claim = request.claim;
+  return head;
+}
+
+std::optional<Run> find_latest(Applying with, const auto& request) {
+  if (request.key.empty() || request.guard == Guard::none) return std::nullopt;
+  return with.tables.find_latest({request.tenant, request.function, request.key, request.key_hash});
+}
+
+std::optional<Run> find_for(Applying with, const std::optional<std::string>& tenant, RunId id) {
+  auto run = with.tables.find(id);
+  if (run && tenant && run->head->tenant != *tenant) return std::nullopt;
+  return run;
+}
+
+// Writes a change with all that follows from it: the dead letter, and what waited for this run.
+std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
+  std::optional<Uuid> dead_letter;
+  std::deque<std::pair<Run, Run>> changes{{before, after}};
+  bool first = true;
+  while (!changes.empty()) {
+    const auto [was, is] = std::move(changes.front());
+    changes.pop_front();
+    with.tables.update(was, is);
+    if (is.as<Failed>() && !was.as<Failed>()) {
+      const Uuid entry = with.tables.add_dead_letter(is);
+      if (first) dead_letter = entry;
+    }
+    first = false;
+    if (is.is_open()) continue;
+    for (const RunId& id : with.tables.dependents(is.id())) {
+      const auto dependent = with.tables.find(id);
+      if (!dependent) continue;
+      auto next = decide_predecessor(*dependent, is, with.now);
+      if (!next && dependent->is_open()) continue;  // goes on waiting
+      with.tables.remove_wait(is.id(), id);
+      if (next) changes.emplace_back(*dependent, std::move(*next));
+    }
+  }
+  return dead_letter;
+}
+
+// The runs that `after` names, each once.
+Result<std::vector<Run>> find_predecessors(Applying with, const EnqueueRequest& request) {
+  std::vector<Run> found;
+  for (const RunId& id : request.after) {
+    if (std::ranges::find(found, id, &Run::id) != found.end()) continue;
+    auto run = find_for(with, request.tenant, id);
+    if (!run) return fail(Code::PREDECESSOR_UNKNOWN, "`after` names " + to_string(id) + ", which does not exist");
+    found.push_back(std::move(*run));
+  }
+  return found;
+}
+
+bool has_open_dependent(Applying with, RunId id) {
+  for (const RunId& dependent : with.tables.dependents(id)) {
+    const auto run = with.tables.find(dependent);
+    if (run && run->is_open()) return true;
+  }
+  return false;
+}
+
+// The follow-up's own key: unique by the run that made it and its place, whatever becomes of it.
+EnqueueRequest own_key(EnqueueRequest follow_up, const Run& parent, std::size_t position) {
+  follow_up.tenant = parent.head->tenant;
+  follow_up.made_by = MadeBy::latchkey;
+  if (follow_up.key.empty()) {
+    follow_up.key = "follow-up:" + to_string(parent.id()) + ":" + std::to_string(position);
+    follow_up.guard = Guard::once;
+    follow_up.key_hash = thread_sha256()
+                             .add_prefixed(follow_up.tenant)
+                             .add_prefixed(follow_up.function)
+                             .add_prefixed(follow_up.key)
+                             .finish();
+  }
+  return follow_up;
+}
+
+}  // namespace
+
+ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
+  const std::optional<Run> latest = find_latest(with, request);
+  const Fence fence = with.tables.peek_fence();
+  ClaimDecision decision = decide_claim(latest, request, fence, with.now);
+
+  if (auto* refuse = std::get_if<Refuse>(&decision)) {
+    if (refuse->next) write(with, *latest, *refuse->next);
+    return std::move(refuse->reply);
+  }
+  with.tables.draw_fence();
+  if (auto* start = std::get_if<StartNew>(&decision)) {
+    if (start->ended) write(with, *latest, *start->ended);
+    Run run = start_claimed(make_head(request, with.tables.next_id(with.now), with.now), request, fence, with.now);
+    with.tables.insert(run);
+    return Won{std::move(run), fence, with.now + request.lease};
+  }
+  auto& again = std::get<StartAgain>(decision);
+  if (again.ended) write(with, *latest, *again.ended);
+  with.tables.update(again.ended ? *again.ended : *latest, again.next);
+  return Won{std::move(again.next), fence, with.now + request.lease};
+}
+
+EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
+  std::optional<Run> latest = find_latest(with, request);
+  EnqueueDecision decision = decide_enqueue(latest, request, with.now);
+  if (auto* stands = std::get_if<Stands>(&decision)) return std::move(stands->reply);
+  if (auto* reopened = std::get_if<Reopen>(&decision)) {
+    write(with, *latest, reopened->next);
+    return Enqueued{std::move(reopened->next), false};
+  }
+  auto predecessors = find_predecessors(with, request);
+  if (!predecessors) return predecessors.error();
+  auto head = make_head(request, with.tables.next_id(with.now), with.now);
+  head->priority = request.priority;
+  head->made_by = request.made_by;
+  head->on_failed = request.on_failed;
+  const Run queued =
+      start_queued(std::move(head), with.now + request.delay, static_cast<std::uint32_t>(predecessors->size()));
+  Run run = queued;
+  std::vector<RunId> waits;
+  for (const Run& predecessor : *predecessors) {
+    if (auto next = decide_predecessor(run, predecessor, with.now)) {
+      run = std::move(*next);
+    } else {
+      waits.push_back(predecessor.id());
+    }
+  }
+  if (run.is_settled()) {
+    with.tables.insert(queued);
+    write(with, queued, run);
+    return Enqueued{std::move(run), false};
+  }
+  with.tables.insert(run);
+  for (const RunId& predecessor : waits) with.tables.add_wait(predecessor, run.id());
+  return Enqueued{std::move(run), false};
+}
+
+std::vector<Taken> apply_take(Applying with, const TakeRequest& request) {
+  std::vector<Taken> taken;
+  for (const RunId& id : with.tables.ready(request, with.now)) {
+    const auto run = with.tables.find(id);
+    LK_ASSERT(run);
+    const Fence fence = with.tables.peek_fence();
+    auto next = decide_take(*run, request, fence, with.now);
+    LK_ASSERT(next);
+    with.tables.draw_fence();
+    with.tables.update(*run, *next);
+    const Instant lease_until = std::get<Running>(next->state).lease_until;
+    taken.push_back({std::move(*next), fence, lease_until});
+  }
+  return taken;
+}
+
+ExtendReply apply_extend(Applying with, const ExtendRequest& request) {
+  const auto run = find_for(with, request.tenant, request.id);
+  if (!run) return Error{Code::NOT_FOUND, "no such run"};
+  ExtendDecision decision = decide_extend(*run, request, with.now);
+  if (decision.next) with.tables.update(*run, *decision.next);
+  return decision.reply;
+}
+
+SettleReply apply_settle(Applying with, const SettleRequest& request) {
+  const auto run = find_for(with, request.tenant, request.id);
+  if (!run) return Error{Code::NOT_FOUND, "no such run"};
+  const Dice dice{run->head->retry.jitter == Jitter::none ? 0.0
+                                                          : static_cast<double>(with.random.next() >> 11) * 0x1.0p-53};
+  SettleDecision decision = decide_settle(*run, request, dice, with.now);
+  if (decision.refused) return *decision.refused;
+  if (!decision.next) return Settled{*run, false, with.tables.dead_letter_of(*run)};
+  std::vector<EnqueueRequest> follow_ups;
+  if (const auto* complete = std::get_if<Complete>(&request.ending)) {
+    for (std::size_t i = 0; i < complete->follow_ups.size(); ++i) {
+      follow_ups.push_back(own_key(complete->follow_ups[i], *run, i));
+      if (auto known = find_predecessors(with, follow_ups.back()); !known) return known.error();
+    }
+  }
+  const auto dead_letter = write(with, *run, *decision.next);
+  for (const EnqueueRequest& follow_up : follow_ups) apply_enqueue(with, follow_up);
+  return Settled{std::move(*decision.next), true, dead_letter};
+}
+
+MoveReply apply_move(Applying with, const MoveRequest& request) {
+  const auto run = find_for(with, request.tenant, request.id);
+  if (!run) return Error{Code::NOT_FOUND, "no such run"};
+  const Uuid fresh = make_uuid_v7(with.now, with.random.next(), with.random.next());
+  MoveDecision decision = decide_move(*run, request.move, fresh, with.now);
+  if (decision.refused) return *decision.refused;
+  if (!decision.next) return Moved{*run, false};
+  const bool reopens = run->is_settled() && decision.next->is_open();
+  if (reopens && run->head->guarded()) {
+    const RunHead& head = *run->head;
+    const auto latest = with.tables.find_latest({head.tenant, head.function, head.key, head.key_hash});
+    if (latest && latest->id() != run->id()) {
+      if (latest->is_open() || latest->in_window(with.now))
+        return Error{Code::MOVE_REFUSED, "the key belongs to a newer run: " + to_string(latest->id())};
+      with.tables.point_key(*run);
+    }
+  }
+  write(with, *run, *decision.next);
+  return Moved{std::move(*decision.next), true};
+}
+
+Swept apply_sweep(Applying with, std::uint32_t limit) {
+  Swept swept;
+  const auto ids = with.tables.overdue(with.now, limit);
+  for (const RunId& id : ids) {
+    const auto run = with.tables.find(id);
+    LK_ASSERT(run);
+    const auto next = decide_deadline(*run, with.now);
+    LK_ASSERT(next);
+    write(with, *run, *next);
+    swept.changed += 1;
+  }
+  swept.more = ids.size() == limit;
+  return swept;
+}
+
+Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit) {
+  Swept swept;
+  const auto candidates = with.tables.purge_candidates(limit);
+  for (const Run& run : candidates) {
+    if (!may_purge(run, retention, with.now)) continue;
+    if (with.tables.has_unread_dead_letter(run.id()) || has_open_dependent(with, run.id())) continue;
+    for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
+    with.tables.erase(run);
+    swept.changed += 1;
+  }
+  swept.more = candidates.size() == limit;
+  return swept;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,22 @@
+// Pieces of listing and dead letters that every embedded back end shares.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "store/store.hpp"
+
+namespace latchkey {
+
+// Whether a run belongs on the query's page, cursor and limit aside.
+bool is_listed(const Run& run, const ListQuery& query);
+// A cursor says: go on below this counter. An empty or unreadable one starts at the newest.
+std::uint64_t read_cursor(std::string_view cursor);
+std::string write_cursor(std::uint64_t counter);
+
+DeadLetterMember describe_member(const Run& failed);
+DeadLetter open_entry(Uuid id, const Run& failed);
+void add_to_entry(DeadLetter& entry, const DeadLetterMember& member);
+
+}  // namespace latchkey

@@ -1,0 +1,74 @@
+#include "store/listing.hpp"
+#include "store/memory/memory_store.hpp"
+
+namespace latchkey {
+
+Result<DeadLetterPage> MemoryStore::list_dead_letters(const DeadLetterQuery& query) {
+  const std::lock_guard lock(mutex_);
+  DeadLetterPage page;
+  const std::uint64_t before = read_cursor(query.cursor);
+  for (auto at = tables_.letters.rbegin(); at != tables_.letters.rend(); ++at) {
+    const DeadLetter& entry = at->second.entry;
+    if (uuid_counter(entry.id) >= before || (query.tenant && entry.tenant != *query.tenant) ||
+        (!query.function.empty() && entry.function != query.function) ||
+        (entry.acknowledged_at && !query.with_acknowledged))
+      continue;
+    if (page.entries.size() == query.limit) {
+      page.next = write_cursor(uuid_counter(page.entries.back().id));
+      break;
+    }
+    page.entries.push_back(entry);
+  }
+  return page;
+}
+
+Result<std::optional<DeadLetter>> MemoryStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
+  const std::lock_guard lock(mutex_);
+  const auto at = tables_.letters.find(id);
+  if (at == tables_.letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
+  return at->second.entry;
+}
+
+Result<std::vector<DeadLetterMember>> MemoryStore::list_members(Uuid dead_letter, std::uint32_t limit) {
+  const std::lock_guard lock(mutex_);
+  std::vector<DeadLetterMember> members;
+  if (const auto at = tables_.letters.find(dead_letter); at != tables_.letters.end()) members = at->second.members;
+  if (members.size() > limit) members.resize(limit);
+  return members;
+}
+
+Result<std::optional<DeadLetter>> MemoryStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                           const std::string& actor) {
+  const std::lock_guard lock(mutex_);
+  const auto at = tables_.letters.find(id);
+  if (at == tables_.letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
+  DeadLetter& entry = at->second.entry;
+  if (!entry.acknowledged_at) {
+    entry.acknowledged_at = clock_.now();
+    entry.acknowledged_by = actor;
+  }
+  return entry;
+}
+
+Result<std::monostate> MemoryStore::add_token(const TokenRecord& token) {
+  const std::lock_guard lock(mutex_);
+  tables_.tokens.emplace(token.id, token);
+  return std::monostate{};
+}
+
+Result<std::vector<TokenRecord>> MemoryStore::list_tokens() {
+  const std::lock_guard lock(mutex_);
+  std::vector<TokenRecord> found;
+  for (const auto& [id, token] : tables_.tokens) found.push_back(token);
+  return found;
+}
+
+Result<bool> MemoryStore::revoke_token(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto at = tables_.tokens.find(id);
+  if (at == tables_.tokens.end()) return false;
+  if (!at->second.revoked_at) at->second.revoked_at = clock_.now();
+  return true;
+}
+
+}  // namespace latchkey

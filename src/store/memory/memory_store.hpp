@@ -1,0 +1,55 @@
+// MemoryStore: the whole store in memory. Commands are applied at once, on the caller's thread, under a mutex, and the
+// callback is called before the verb returns. Nothing survives the object.
+#pragma once
+
+#include <mutex>
+
+#include "store/memory/memory_tables.hpp"
+#include "store/store.hpp"
+#include "store/store_clock.hpp"
+
+namespace latchkey {
+
+class MemoryStore final : public Store, private Records {
+ public:
+  MemoryStore(Clock& clock, Random& random) : clock_(clock), random_(random), tables_(random) {}
+
+  void claim(ClaimRequest request, Done<ClaimReply> done) override;
+  void extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) override;
+  void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override;
+  void enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) override;
+  void take(TakeRequest request, Done<std::vector<Taken>> done) override;
+  void move(MoveRequest request, Done<MoveReply> done) override;
+  void sweep(std::uint32_t limit, Done<Swept> done) override;
+  void purge(Retention retention, std::uint32_t limit, Done<Swept> done) override;
+  void note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) override;
+
+  Result<std::optional<Run>> find(const std::optional<std::string>& tenant, RunId id) override;
+  Result<std::optional<Run>> find_latest(const KeyName& name) override;
+  Result<Page> list(const ListQuery& query) override;
+  Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
+  Instant now() override { return clock_.now(); }
+  std::optional<Instant> next_deadline() override;
+  Records& records() override { return *this; }
+
+ private:
+  Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
+  Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
+  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit) override;
+  Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                const std::string& actor) override;
+  Result<std::monostate> add_token(const TokenRecord& token) override;
+  Result<std::vector<TokenRecord>> list_tokens() override;
+  Result<bool> revoke_token(const std::string& id) override;
+
+  // Applies under the mutex, then calls back without it.
+  template <class T, class Apply>
+  void apply(Done<T> done, Apply apply);
+
+  StoreClock clock_;
+  Random& random_;
+  std::mutex mutex_;
+  MemoryTables tables_;
+};
+
+}  // namespace latchkey

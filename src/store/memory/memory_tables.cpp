@@ -1,0 +1,128 @@
+#include "store/memory/memory_tables.hpp"
+
+#include <charconv>
+
+#include "base/assert.hpp"
+#include "store/listing.hpp"
+
+namespace latchkey {
+
+std::optional<Run> MemoryTables::find(RunId id) {
+  const auto at = runs_.find(uuid_counter(id));
+  if (at == runs_.end() || at->second.id() != id) return std::nullopt;
+  return at->second;
+}
+
+std::optional<Run> MemoryTables::find_latest(const KeyName& name) {
+  const auto at = keys_.find(name.hash);
+  if (at == keys_.end()) return std::nullopt;
+  auto run = find(at->second);
+  LK_ASSERT(run && run->head->key == name.key && run->head->tenant == name.tenant &&
+            run->head->function == name.function);
+  return run;
+}
+
+RunId MemoryTables::next_id(Instant now) { return make_uuid_v7(now, ++counter_, random_.next()); }
+
+void MemoryTables::insert(const Run& run) {
+  runs_.emplace(uuid_counter(run.id()), run);
+  if (run.head->guarded()) keys_[run.head->key_hash] = run.id();
+  agenda_.add(run);
+}
+
+void MemoryTables::update(const Run& before, const Run& after) {
+  agenda_.remove(before);
+  runs_.at(uuid_counter(after.id())) = after;
+  agenda_.add(after);
+}
+
+void MemoryTables::point_key(const Run& run) { keys_[run.head->key_hash] = run.id(); }
+
+void MemoryTables::erase(const Run& run) {
+  if (const auto key = keys_.find(run.head->key_hash); key != keys_.end() && key->second == run.id()) keys_.erase(key);
+  duplicates_.erase(run.id());
+  runs_.erase(uuid_counter(run.id()));
+}
+
+std::vector<Run> MemoryTables::purge_candidates(std::uint32_t limit) {
+  std::vector<Run> found;
+  auto at = runs_.upper_bound(purged_to_);
+  for (; at != runs_.end() && found.size() < limit; ++at) {
+    purged_to_ = at->first;
+    if (at->second.is_settled()) found.push_back(at->second);
+  }
+  if (at == runs_.end()) purged_to_ = 0;
+  return found;
+}
+
+void MemoryTables::remove_wait(RunId predecessor, RunId dependent) {
+  const auto waiting = waits_.find(predecessor);
+  if (waiting == waits_.end()) return;
+  waiting->second.erase(dependent);
+  if (waiting->second.empty()) waits_.erase(waiting);
+}
+
+std::vector<RunId> MemoryTables::dependents(RunId predecessor) {
+  const auto waiting = waits_.find(predecessor);
+  if (waiting == waits_.end()) return {};
+  return {waiting->second.begin(), waiting->second.end()};
+}
+
+Uuid MemoryTables::add_dead_letter(const Run& run) {
+  const DeadLetterMember member = describe_member(run);
+  for (auto& [id, letter] : letters) {
+    if (letter.entry.acknowledged_at || letter.entry.tenant != run.head->tenant ||
+        letter.entry.function != run.head->function)
+      continue;
+    add_to_entry(letter.entry, member);
+    letter.members.push_back(member);
+    return id;
+  }
+  Letter letter{open_entry(next_id(member.at), run), {member}};
+  add_to_entry(letter.entry, member);
+  const Uuid id = letter.entry.id;
+  letters.emplace(id, std::move(letter));
+  return id;
+}
+
+bool MemoryTables::has_unread_dead_letter(RunId run) {
+  for (const auto& [id, letter] : letters)
+    if (!letter.entry.acknowledged_at)
+      for (const DeadLetterMember& member : letter.members)
+        if (member.run == run) return true;
+  return false;
+}
+
+std::optional<Uuid> MemoryTables::dead_letter_of(const Run& run) {
+  if (!run.as<Failed>()) return std::nullopt;
+  for (const auto& [id, letter] : letters)
+    for (const DeadLetterMember& member : letter.members)
+      if (member.run == run.id() && member.generation == run.generation) return id;
+  return std::nullopt;
+}
+
+void MemoryTables::add_duplicates(const DuplicateNote& note) {
+  if (find(note.run)) merge_duplicates(duplicates_[note.run], note.seen);
+}
+
+std::optional<Duplicates> MemoryTables::find_duplicates(RunId id) const {
+  const auto at = duplicates_.find(id);
+  if (at == duplicates_.end()) return std::nullopt;
+  return at->second;
+}
+
+Page MemoryTables::list(const ListQuery& query) const {
+  Page page;
+  const std::uint64_t before = read_cursor(query.cursor);
+  for (auto at = std::make_reverse_iterator(runs_.lower_bound(before)); at != runs_.rend(); ++at) {
+    if (!is_listed(at->second, query)) continue;
+    if (page.runs.size() == query.limit) {
+      page.next = write_cursor(uuid_counter(page.runs.back().id()));
+      break;
+    }
+    page.runs.push_back(at->second);
+  }
+  return page;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,61 @@
+// Tables in memory. Nothing survives the process; for tests and the simulation.
+#pragma once
+
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/random.hpp"
+#include "store/agenda.hpp"
+#include "store/tables.hpp"
+
+namespace latchkey {
+
+class MemoryTables final : public Tables {
+ public:
+  explicit MemoryTables(Random& random) : random_(random) {}
+
+  std::optional<Run> find(RunId id) override;
+  std::optional<Run> find_latest(const KeyName& name) override;
+  RunId next_id(Instant now) override;
+  Fence peek_fence() override { return Fence{fence_ + 1}; }
+  void draw_fence() override { ++fence_; }
+  void insert(const Run& run) override;
+  void update(const Run& before, const Run& after) override;
+  void point_key(const Run& run) override;
+  void erase(const Run& run) override;
+  std::vector<RunId> ready(const TakeRequest& request, Instant now) override { return agenda_.ready(request, now); }
+  std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return agenda_.overdue(now, limit); }
+  std::vector<Run> purge_candidates(std::uint32_t limit) override;
+  void add_wait(RunId predecessor, RunId dependent) override { waits_[predecessor].insert(dependent); }
+  void remove_wait(RunId predecessor, RunId dependent) override;
+  std::vector<RunId> dependents(RunId predecessor) override;
+  Uuid add_dead_letter(const Run& run) override;
+  bool has_unread_dead_letter(RunId run) override;
+  std::optional<Uuid> dead_letter_of(const Run& run) override;
+  void add_duplicates(const DuplicateNote& note) override;
+
+  Page list(const ListQuery& query) const;
+  std::optional<Instant> next_deadline() const { return agenda_.next_deadline(); }
+  std::optional<Duplicates> find_duplicates(RunId id) const;
+
+  struct Letter {
+    DeadLetter entry;
+    std::vector<DeadLetterMember> members;
+  };
+  std::map<Uuid, Letter> letters;
+  std::map<std::string, TokenRecord> tokens;
+
+ private:
+  Random& random_;
+  std::uint64_t counter_ = 0;
+  std::uint64_t fence_ = 0;
+  std::map<std::uint64_t, Run> runs_;  // by the counter in their id: in the order they were made
+  std::map<Digest, RunId> keys_;
+  std::map<RunId, std::set<RunId>> waits_;
+  std::map<RunId, Duplicates> duplicates_;
+  Agenda agenda_;
+  std::uint64_t purged_to_ = 0;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,83 @@
+// Records: the cold things beside runs. Off the hot path; every call is one short transaction and blocks its caller.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "model/run.hpp"
+
+namespace latchkey {
+
+// A dead letter's entry is a group: one unacknowledged entry per (tenant, function).
+struct DeadLetter {
+  Uuid id;
+  std::string tenant;
+  std::string function;
+  std::string code;  // of the latest failure
+  std::string reason;
+  RunId latest_run;
+  std::uint64_t count = 0;
+  Instant opened_at;
+  Instant updated_at;
+  std::optional<Instant> acknowledged_at;
+  std::string acknowledged_by;
+};
+// One failed run (one generation of it) in an entry.
+struct DeadLetterMember {
+  RunId run;
+  std::uint32_t generation = 0;
+  std::string key;
+  std::string code;
+  std::string reason;
+  std::uint32_t attempts = 0;
+  Effect effect = Effect::none;
+  Instant at;
+};
+
+struct DeadLetterQuery {
+  std::optional<std::string> tenant;
+  std::string function;
+  bool with_acknowledged = false;
+  std::string cursor;
+  std::uint32_t limit = 50;
+};
+struct DeadLetterPage {
+  std::vector<DeadLetter> entries;  // latest first
+  std::string next;
+};
+
+enum class Role : std::uint8_t { viewer, service, org_admin, admin };
+std::string_view to_string(Role role);
+std::optional<Role> parse_role(std::string_view text);
+
+// A token as it is kept: the secret itself never is.
+struct TokenRecord {
+  std::string id;  // public part, 16 characters
+  Digest secret_hash{};
+  std::string name;  // for people
+  Role role = Role::viewer;
+  std::vector<std::string> tenants;  // empty: all (admin only)
+  Instant created_at;
+  std::optional<Instant> expires_at;
+  std::optional<Instant> revoked_at;
+};
+
+class Records {
+ public:
+  virtual ~Records() = default;
+  virtual Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) = 0;
+  virtual Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) = 0;
+  virtual Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit) = 0;
+  // Idempotent: the first acknowledgement stands. None when there is no such entry.
+  virtual Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                        const std::string& actor) = 0;
+
+  virtual Result<std::monostate> add_token(const TokenRecord& token) = 0;
+  virtual Result<std::vector<TokenRecord>> list_tokens() = 0;
+  // False when there is no such token. Revoking twice keeps the first time.
+  virtual Result<bool> revoke_token(const std::string& id) = 0;
+};
+
+}  // namespace latchkey

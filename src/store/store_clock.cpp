@@ -1,0 +1,17 @@
+#include "store/store_clock.hpp"
+
+#include <algorithm>
+
+namespace latchkey {
+
+StoreClock::StoreClock(Clock& clock, Instant mark) : clock_(clock), mark_(mark), marked_at_(clock.elapsed()) {}
+
+Instant StoreClock::now() {
+  const std::lock_guard lock(mutex_);
+  const Duration elapsed = clock_.elapsed();
+  mark_ = std::max(clock_.now(), mark_ + (elapsed - marked_at_));
+  marked_at_ = elapsed;
+  return mark_;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,63 @@
+// Tables: what one transaction of an embedded back end can read and write. store/apply.cpp turns commands into these
+// calls, so that memory and SQLite share every rule and differ only in where rows lie.
+//
+// Used by one thread at a time, inside a transaction that the back end opens and commits. A failed write throws
+// TablesError; the back end then rolls everything back, its memory included.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "model/decide.hpp"
+#include "store/duplicates.hpp"
+#include "store/store.hpp"
+
+namespace latchkey {
+
+struct TablesError : std::runtime_error {
+  TablesError(Code code, const std::string& detail) : std::runtime_error(detail), code(code) {}
+  Code code;
+};
+
+class Tables {
+ public:
+  virtual ~Tables() = default;
+
+  virtual std::optional<Run> find(RunId id) = 0;
+  // The guarded key's latest run; compares the whole text, not only the hash.
+  virtual std::optional<Run> find_latest(const KeyName& name) = 0;
+
+  virtual RunId next_id(Instant now) = 0;
+  // The fence that the next owner would get; it is used up by draw_fence().
+  virtual Fence peek_fence() = 0;
+  virtual void draw_fence() = 0;
+
+  // A new run. If it is guarded it becomes its key's latest.
+  virtual void insert(const Run& run) = 0;
+  virtual void update(const Run& before, const Run& after) = 0;
+  // Makes an old run its key's latest again.
+  virtual void point_key(const Run& run) = 0;
+  virtual void erase(const Run& run) = 0;
+
+  // Jobs that may be taken now, in order.
+  virtual std::vector<RunId> ready(const TakeRequest& request, Instant now) = 0;
+  // Open runs whose next_deadline() is not after now.
+  virtual std::vector<RunId> overdue(Instant now, std::uint32_t limit) = 0;
+  // Settled runs, oldest first, from where the last call stopped; wraps to the beginning at the end.
+  virtual std::vector<Run> purge_candidates(std::uint32_t limit) = 0;
+
+  virtual void add_wait(RunId predecessor, RunId dependent) = 0;
+  virtual void remove_wait(RunId predecessor, RunId dependent) = 0;
+  virtual std::vector<RunId> dependents(RunId predecessor) = 0;
+
+  // Puts the failed run into its group's open entry, which is made if there is none. Gives the entry's id.
+  virtual Uuid add_dead_letter(const Run& run) = 0;
+  virtual bool has_unread_dead_letter(RunId run) = 0;
+  // The entry that the run's current generation is in.
+  virtual std::optional<Uuid> dead_letter_of(const Run& run) = 0;
+
+  virtual void add_duplicates(const DuplicateNote& note) = 0;
+};
+
+}  // namespace latchkey
