@@ -1,7 +1,6 @@
 #include "store/apply.hpp"
 
 #include <algorithm>
-#include <deque>
 
 #include "base/assert.hpp"
 
@@ -39,30 +38,36 @@ std::optional<Run> find_for(Applying with, const std::optional<std::string>& ten
   return run;
 }
 
-// Writes a change with all that follows from it: the dead letter, and what waited for this run.
-std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
-  std::optional<Uuid> dead_letter;
-  std::deque<std::pair<Run, Run>> changes{{before, after}};
-  bool first = true;
-  while (!changes.empty()) {
-    const auto [was, is] = std::move(changes.front());
-    changes.pop_front();
-    with.tables.update(was, is);
-    if (is.as<Failed>() && !was.as<Failed>()) {
-      const Uuid entry = with.tables.add_dead_letter(is);
-      if (first) dead_letter = entry;
-    }
-    first = false;
-    if (is.is_open()) continue;
-    for (const RunId& id : with.tables.dependents(is.id())) {
+// Writes one change, with its dead letter if it failed for good.
+std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after) {
+  with.tables.update(before, after);
+  if (after.as<Failed>() && !before.as<Failed>()) return with.tables.add_dead_letter(after);
+  return std::nullopt;
+}
+
+// What a settled run means for those that wait for it, and theirs in turn.
+void release_dependents(Applying with, const Run& settled) {
+  std::vector<Run> ended{settled};
+  while (!ended.empty()) {
+    const Run predecessor = std::move(ended.back());
+    ended.pop_back();
+    for (const RunId& id : with.tables.dependents(predecessor.id())) {
       const auto dependent = with.tables.find(id);
       if (!dependent) continue;
-      auto next = decide_predecessor(*dependent, is, with.now);
+      auto next = decide_predecessor(*dependent, predecessor, with.now);
       if (!next && dependent->is_open()) continue;  // goes on waiting
-      with.tables.remove_wait(is.id(), id);
-      if (next) changes.emplace_back(*dependent, std::move(*next));
+      with.tables.remove_wait(predecessor.id(), id);
+      if (!next) continue;
+      write_one(with, *dependent, *next);
+      if (next->is_settled()) ended.push_back(std::move(*next));
     }
   }
+}
+
+// Writes a change with all that follows from it: the dead letter, and what waited for this run.
+std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
+  const auto dead_letter = write_one(with, before, after);
+  if (after.is_settled() && with.tables.has_waits()) release_dependents(with, after);
   return dead_letter;
 }
 

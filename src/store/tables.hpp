@@ -47,6 +47,8 @@ class Tables {
   // Settled runs, oldest first, from where the last call stopped; wraps to the beginning at the end.
   virtual std::vector<Run> purge_candidates(std::uint32_t limit) = 0;
 
+  // False when certainly nothing waits for anything: most stores never see an `after`.
+  virtual bool has_waits() = 0;
   virtual void add_wait(RunId predecessor, RunId dependent) = 0;
   virtual void remove_wait(RunId predecessor, RunId dependent) = 0;
   virtual std::vector<RunId> dependents(RunId predecessor) = 0;

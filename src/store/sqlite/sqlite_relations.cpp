@@ -18,8 +18,6 @@ void SqliteTables::remove_wait(RunId predecessor, RunId dependent) {
 }
 
 std::vector<RunId> SqliteTables::dependents(RunId predecessor) {
-  // Most stores never see an `after`: their settlements need not look.
-  if (!any_waits_) return {};
   std::vector<Seq> seqs;
   Statement look_up = database_.prepare(find_sql("dependents"));
   look_up.bind(1, seq_of(predecessor));

@@ -130,8 +130,7 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
 void SqliteTables::rollback() {
   if (database_.in_transaction()) database_.execute("ROLLBACK");
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
-    for (const auto& run : {change->after, change->before})
-      if (run) open_runs_.erase(seq_of(run->id()));
+    open_runs_.erase(change->seq);
     if (change->after) agenda_.remove(*change->after);
     if (change->before) agenda_.add(*change->before);
   }
@@ -194,7 +193,7 @@ void SqliteTables::insert(const Run& run) {
   bind_insert(sql_->insert_run, run, scopes_.find_or_add(run.head->tenant, run.head->function));
   sql_->insert_run.run();
   // Memory follows only once the write has not failed.
-  changes_.push_back({{}, run});
+  changes_.push_back({seq_of(run.id()), {}, run});
   inserted_ += 1;
   if (run.head->guarded()) window_.stage(ShortHash(run.head->key_hash), seq_of(run.id()));
   agenda_.add(run);
@@ -216,7 +215,9 @@ void SqliteTables::update(const Run& before, const Run& after) {
     Statement& index = after.is_open() ? sql_->add_open : sql_->erase_open;
     index.bind(1, seq).run();
   }
-  changes_.push_back({before, after});
+  changes_.push_back({seq, {}, {}});
+  if (before.is_open()) changes_.back().before = before;
+  if (after.is_open()) changes_.back().after = after;
   agenda_.remove(before);
   agenda_.add(after);
   remember(after);

@@ -88,6 +88,7 @@ class SqliteTables final : public Tables {
   std::vector<RunId> ready(const TakeRequest& request, Instant now) override { return agenda_.ready(request, now); }
   std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return agenda_.overdue(now, limit); }
   std::vector<Run> purge_candidates(std::uint32_t limit) override;
+  bool has_waits() override { return any_waits_; }
   void add_wait(RunId predecessor, RunId dependent) override;
   void remove_wait(RunId predecessor, RunId dependent) override;
   std::vector<RunId> dependents(RunId predecessor) override;
@@ -98,7 +99,9 @@ class SqliteTables final : public Tables {
 
  private:
   struct Statements;
+  // What to undo in memory; only open runs are there.
   struct Change {
+    Seq seq;
     std::optional<Run> before, after;
   };
 

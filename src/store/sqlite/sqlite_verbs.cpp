@@ -50,10 +50,14 @@ void SqliteStore::submit(Done<T> done, Apply apply) {
 
 template <class T, class Apply>
 Result<T> SqliteStore::call(Apply apply) {
-  std::promise<Result<T>> promise;
-  auto answer = promise.get_future();
-  submit<T>([&](Result<T> reply) { promise.set_value(std::move(reply)); }, std::move(apply));
-  if (settings_.stepped) step();
+  auto promise = std::make_shared<std::promise<Result<T>>>();
+  auto answer = promise->get_future();
+  submit<T>([promise](Result<T> reply) { promise->set_value(std::move(reply)); }, std::move(apply));
+  if (settings_.stepped) {
+    step();
+    if (answer.wait_for(Duration{0}) != std::future_status::ready)
+      return fail(Code::STORE_UNAVAILABLE, "it is not known yet whether this was kept: ask again");
+  }
   return answer.get();
 }
 
@@ -145,7 +149,7 @@ Result<std::vector<TokenRecord>> SqliteStore::list_tokens() {
   return read([](SqliteReader& reader) { return reader.list_tokens(); });
 }
 Result<bool> SqliteStore::revoke_token(const std::string& id) {
-  return call<bool>([&, this](Applying with) {
+  return call<bool>([=, this](Applying with) {
     bool found = false;
     tables_->change([&](Database& db) {
       Statement revoke = db.prepare(find_sql("revoke_token"));
