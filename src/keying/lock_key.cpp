@@ -108,37 +108,41 @@ Result<LockKeyTemplate::Part> LockKeyTemplate::parse_placeholder(std::string_vie
   return Part{.kind = Part::Kind::GRAIN, .grain = *grain};
 }
 
+void LockKeyTemplate::add_literal(char c) {
+  if (parts_.empty() || parts_.back().kind != Part::Kind::LITERAL) parts_.emplace_back();
+  parts_.back().text += c;
+}
+
+Result<std::size_t> LockKeyTemplate::add_placeholder(std::string_view text, std::size_t at) {
+  const std::size_t close = text.find('}', at);
+  if (close == text.npos)
+    return fail(Code::INVALID_ARGUMENT, fmt::format("the template's '{{' at byte {} is not closed", at));
+  if (!parts_.empty() && parts_.back().kind != Part::Kind::LITERAL)
+    return fail(Code::INVALID_ARGUMENT,
+                fmt::format("the template needs text such as ':' between placeholders at byte {}", at));
+  auto part = parse_placeholder(text.substr(at + 1, close - at - 1));
+  if (!part) return std::unexpected(std::move(part.error()));
+  parts_.push_back(*std::move(part));
+  return close + 1;
+}
+
 Result<LockKeyTemplate> LockKeyTemplate::parse(std::string_view text) {
   if (auto good = check_key_text(text); !good) return std::unexpected(std::move(good.error()));
   LockKeyTemplate result;
-  auto& parts = result.parts_;
-  const auto add_literal = [&](char c) {
-    if (parts.empty() || parts.back().kind != Part::Kind::LITERAL) parts.emplace_back();
-    parts.back().text += c;
-  };
   for (std::size_t at = 0; at < text.size();) {
     const std::string_view pair = text.substr(at, 2);
     if (pair == "{{" || pair == "}}") {
-      add_literal(text[at]);
+      result.add_literal(text[at]);
       at += 2;
-      continue;
-    }
-    if (text[at] == '}')
+    } else if (text[at] == '}') {
       return fail(Code::INVALID_ARGUMENT, fmt::format("the template's '}}' at byte {} closes nothing", at));
-    if (text[at] != '{') {
-      add_literal(text[at++]);
-      continue;
+    } else if (text[at] == '{') {
+      const auto next = result.add_placeholder(text, at);
+      if (!next) return std::unexpected(next.error());
+      at = *next;
+    } else {
+      result.add_literal(text[at++]);
     }
-    const std::size_t close = text.find('}', at);
-    if (close == text.npos)
-      return fail(Code::INVALID_ARGUMENT, fmt::format("the template's '{{' at byte {} is not closed", at));
-    if (!parts.empty() && parts.back().kind != Part::Kind::LITERAL)
-      return fail(Code::INVALID_ARGUMENT,
-                  fmt::format("the template needs text such as ':' between placeholders at byte {}", at));
-    auto part = parse_placeholder(text.substr(at + 1, close - at - 1));
-    if (!part) return std::unexpected(std::move(part.error()));
-    parts.push_back(*std::move(part));
-    at = close + 1;
   }
   return result;
 }

@@ -54,6 +54,9 @@ class LockKeyTemplate {
     Grain grain;
   };
   static Result<Part> parse_placeholder(std::string_view name);
+  void add_literal(char c);
+  // The placeholder that opens at `at`; returns the place behind it.
+  Result<std::size_t> add_placeholder(std::string_view text, std::size_t at);
 
   std::vector<Part> parts_;
 };

@@ -34,26 +34,26 @@ void insertion_sort(const JsonTree& tree, std::span<MemberRank> members) {
 constexpr std::size_t COUNTED_MAX = 40;
 
 // Puts each member behind those with a smaller prefix by counting them: no branch depends on the names, which makes
-// this twice as fast as other sorts for the sizes that objects have. Members with equal prefixes keep their order.
-void counting_sort(std::span<MemberRank> members) {
-  std::array<MemberRank, COUNTED_MAX> unsorted;
+// this faster than other sorts for the sizes that objects have. False, with the members as they were, when prefixes are
+// equal.
+bool counting_sort(std::span<MemberRank> members) {
+  std::array<std::uint64_t, COUNTED_MAX> prefixes;
+  std::array<std::uint32_t, COUNTED_MAX> places;
   const std::size_t count = members.size();
-  std::ranges::copy(members, unsorted.begin());
+  for (std::size_t i = 0; i < count; ++i) prefixes[i] = members[i].prefix;
+  std::size_t sum = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t prefix = unsorted[i].prefix;
     std::size_t place = 0;
-#pragma clang loop vectorize(disable)
-    for (std::size_t j = 0; j < i; ++j) place += unsorted[j].prefix <= prefix;
-#pragma clang loop vectorize(disable)
-    for (std::size_t j = i + 1; j < count; ++j) place += unsorted[j].prefix < prefix;
-    members[place] = unsorted[i];
+#pragma clang loop vectorize(disable) unroll_count(8)
+    for (std::size_t j = 0; j < count; ++j) place += prefixes[j] < prefixes[i];
+    places[i] = static_cast<std::uint32_t>(place);
+    sum += place;
   }
-}
-
-bool have_equal_prefixes(std::span<const MemberRank> sorted) {
-  bool equal = false;
-  for (std::size_t i = 1; i < sorted.size(); ++i) equal |= sorted[i - 1].prefix == sorted[i].prefix;
-  return equal;
+  if (sum != count * (count - 1) / 2) return false;  // only different prefixes have all places from 0 to count - 1
+  std::array<MemberRank, COUNTED_MAX> unsorted;
+  std::ranges::copy(members, unsorted.begin());
+  for (std::size_t i = 0; i < count; ++i) members[places[i]] = unsorted[i];
+  return true;
 }
 
 Result<void> refuse_duplicates(const JsonTree& tree, std::span<const MemberRank> sorted) {
@@ -97,8 +97,7 @@ Result<void> sort_members(const JsonTree& tree, std::span<MemberRank> members) {
     std::ranges::sort(members, [&](MemberRank a, MemberRank b) { return is_before(tree, a, b); });
     return refuse_duplicates(tree, members);
   }
-  counting_sort(members);
-  if (!have_equal_prefixes(members)) [[likely]]
+  if (counting_sort(members)) [[likely]]
     return {};
   insertion_sort(tree, members);
   return refuse_duplicates(tree, members);
