@@ -82,10 +82,9 @@ int main() {
   using namespace latchkey;
   Documents documents;
   std::vector<std::string> small, large;
+  // One child per object on the way down: 60 members, 1.1 KB. Then 20 children with 12 each: 106 KB.
   for (int i = 0; i < 1000; ++i) small.push_back(documents.make_object({1, 1}, 4));
   for (int i = 0; i < 10; ++i) large.push_back(documents.make_object({20, 12}, 7));
-  fmt::print(
-      R"({{"canonical_sha256_1k_mb_s":{:.1f},"canonical_sha256_100k_mb_s":{:.1f},"bytes_1k":{},"bytes_100k":{}}})"
-      "\n",
-      measure_mb_per_s(small), measure_mb_per_s(large), small[0].size(), large[0].size());
+  fmt::print("{{\"canonical_sha256_1k_mb_s\":{:.1f},\"canonical_sha256_100k_mb_s\":{:.1f}}}\n", measure_mb_per_s(small),
+             measure_mb_per_s(large));
 }
