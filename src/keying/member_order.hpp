@@ -19,26 +19,27 @@ struct MemberRank {
   std::uint32_t name;
 };
 
-// Negative, zero or positive: how two valid UTF-8 names compare by their UTF-16 code units, as JavaScript's sort()
-// does.
-int compare_utf16(std::string_view a, std::string_view b);
+// Changes eight bytes of UTF-8 so that they sort like UTF-16 code units.
+std::uint64_t weigh_utf16(std::uint64_t bytes);
 
-// Changes a prefix's bytes so that they sort like UTF-16 code units.
-std::uint64_t weigh_utf16(std::uint64_t prefix);
+// Eight bytes of a name from `offset` (at most its size) on, as a number that sorts like UTF-16 code units; zeros
+// behind its end. Reads beyond that end, as a node's text allows.
+inline std::uint64_t rank_bytes(std::string_view name, std::size_t offset) {
+  std::uint64_t bytes;
+  std::memcpy(&bytes, name.data() + offset, sizeof bytes);
+  if constexpr (std::endian::native == std::endian::little) bytes = std::byteswap(bytes);
+  // Without a branch, as sizes cannot be predicted: drop what is behind the name.
+  const std::size_t dropped = 8 - std::min(name.size() - offset, sizeof bytes);
+  bytes &= ~std::uint64_t{0} << 4 * dropped << 4 * dropped;
+  // Only lead bytes from E0 on have their three top bits set, and only some of those need other weights.
+  if ((bytes & bytes << 1 & bytes << 2 & 0x8080808080808080) != 0) [[unlikely]]
+    bytes = weigh_utf16(bytes);
+  return bytes;
+}
 
 // The rank of the name at `index`, for sort_members().
 inline MemberRank rank_member(const JsonTree& tree, std::uint32_t index) {
-  const std::string_view name = tree.node(index).content();
-  std::uint64_t prefix;
-  std::memcpy(&prefix, name.data(), sizeof prefix);  // a node's text may be read beyond its end
-  if constexpr (std::endian::native == std::endian::little) prefix = std::byteswap(prefix);
-  // Without a branch, as sizes cannot be predicted: drop the bytes behind the name.
-  const std::size_t dropped = 8 - std::min(name.size(), sizeof prefix);
-  prefix &= ~std::uint64_t{0} << 4 * dropped << 4 * dropped;
-  // Only lead bytes from E0 on have their three top bits set, and only some of those need other weights.
-  if ((prefix & prefix << 1 & prefix << 2 & 0x8080808080808080) != 0) [[unlikely]]
-    prefix = weigh_utf16(prefix);
-  return {prefix, index};
+  return {rank_bytes(tree.node(index).content(), 0), index};
 }
 
 // Sorts by UTF-16 code units. Fails with INVALID_JSON when two names are the same.
