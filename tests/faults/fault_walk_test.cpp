@@ -193,6 +193,7 @@ class Script {
   void check_file() {
     walk_.close_and_open();
     walk_.store.reset();
+    if (walk_.disk.is_dead()) walk_.disk.restart(Unsynced::kept);
     Database database("latchkey.db", walk_.disk.vfs(), Access::write);
     Statement integrity = database.prepare("PRAGMA integrity_check");
     ASSERT_TRUE(integrity.step());
