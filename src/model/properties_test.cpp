@@ -129,7 +129,7 @@ class Key {
 
 RC_GTEST_PROP(Decisions, KeepTheirPromises, ()) {
   Key key;
-  const int steps = *rc::gen::inRange(1, 60);
+  const int steps = *rc::gen::inRange(1, 200);
   for (int i = 0; i < steps; ++i) key.step();
 }
 
