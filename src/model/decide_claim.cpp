@@ -15,7 +15,8 @@ Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now)
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
-  next.state = Running{.started_at = now, .lease_until = add_capped(now, request.lease), .claim = request.claim, .session = {}};
+  next.state =
+      Running{.started_at = now, .lease_until = add_capped(now, request.lease), .claim = request.claim, .session = {}};
   return next;
 }
 

@@ -24,8 +24,7 @@ EnqueueRequest job_for(Standing standing) {
 // The reply that a store gives for a decision.
 ClaimReply reply_of(const ClaimDecision& decision, const ClaimRequest& request) {
   if (const auto* refuse = std::get_if<Refuse>(&decision)) return refuse->reply;
-  if (const auto* again = std::get_if<StartAgain>(&decision))
-    return Won{again->next, kNewFence, kNoon + request.lease};
+  if (const auto* again = std::get_if<StartAgain>(&decision)) return Won{again->next, kNewFence, kNoon + request.lease};
   RunHead head = a_head();
   head.id = id_of(2);
   return Won{start_claimed(std::make_shared<RunHead>(head), request, kNewFence, kNoon), kNewFence,
@@ -158,7 +157,8 @@ TEST(DecideClaim, UsedUpTriesOnALapsedLockFreeTheKey) {
 
 TEST(DecideClaim, ACancelRequestOnALapsedLeaseFreesTheKeyForAnyRequest) {
   for (const auto& fingerprint : {kSame, kOther}) {
-    const latchkey::Run run = a_run(Running{.started_at = kNoon - 1min, .lease_until = kNoon, .cancel_requested = true});
+    const latchkey::Run run =
+        a_run(Running{.started_at = kNoon - 1min, .lease_until = kNoon, .cancel_requested = true});
     ClaimRequest request = a_claim();
     request.fingerprint = fingerprint;
     const auto decision = decide_claim(run, request, kNewFence, kNoon);
@@ -202,9 +202,9 @@ TEST(DecideClaim, OnlyAPersonOpensARunOfLatchkeysOwnAgain) {
   head.made_by = MadeBy::latchkey;
   EnqueueRequest own = a_job();
   own.made_by = MadeBy::latchkey;
-  for (const State& state :
-       {State{Queued{kNoon}}, State{Running{.lease_until = kNoon + 1s}}, State{InDoubt{kNoon}},
-        State{Completed{kNoon - 48h, ""}}, State{Failed{kNoon, "EXECUTION_ERROR"}}, State{Cancelled{kNoon, "CANCELLED"}}}) {
+  for (const State& state : {State{Queued{kNoon}}, State{Running{.lease_until = kNoon + 1s}}, State{InDoubt{kNoon}},
+                             State{Completed{kNoon - 48h, ""}}, State{Failed{kNoon, "EXECUTION_ERROR"}},
+                             State{Cancelled{kNoon, "CANCELLED"}}}) {
     const latchkey::Run run = a_job_run(state, head);
     for (const EnqueueRequest& request : {own, a_job()}) {
       const auto decision = decide_enqueue(run, request, kNoon);

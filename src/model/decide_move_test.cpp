@@ -11,7 +11,9 @@ using namespace std::chrono_literals;
 
 const Uuid kFresh = id_of(500);
 
-MoveDecision move(const latchkey::Run& run, const Move& wish, Instant now = kNoon) { return decide_move(run, wish, kFresh, now); }
+MoveDecision move(const latchkey::Run& run, const Move& wish, Instant now = kNoon) {
+  return decide_move(run, wish, kFresh, now);
+}
 
 std::string word(const MoveDecision& decision) {
   if (decision.refused) return std::string(facts(decision.refused->code).name);

@@ -114,8 +114,8 @@ const Deadline kDeadlines[] = {
      Effect::unknown},
     {"queued_job_total_over", a_job_run(Queued{kNoon, QueuedBy::failed_try}, with_total(1h)), kNoon + 50min + 1ms,
      "failed", "MAX_RETRIES_EXCEEDED", Effect::none},
-    {"queued_job_lapsed_total_over", a_job_run(Queued{kNoon, QueuedBy::lease_end}, with_total(1h)),
-     kNoon + 50min + 1ms, "failed", "OUTCOME_UNKNOWN", Effect::unknown},
+    {"queued_job_lapsed_total_over", a_job_run(Queued{kNoon, QueuedBy::lease_end}, with_total(1h)), kNoon + 50min + 1ms,
+     "failed", "OUTCOME_UNKNOWN", Effect::unknown},
 };
 
 class Deadlines : public testing::TestWithParam<Deadline> {};
@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(All, Deadlines, testing::ValuesIn(kDeadlines),
 
 TEST(DecideDeadline, SomeRunsHaveNone) {
   for (const latchkey::Run& run : {a_job_run(Queued{kNoon}), a_run(InDoubt{kNoon}), a_run(Completed{kNoon, ""}),
-                         a_run(Failed{kNoon, ""}), a_run(Cancelled{kNoon, ""})}) {
+                                   a_run(Failed{kNoon, ""}), a_run(Cancelled{kNoon, ""})}) {
     EXPECT_FALSE(next_deadline(run));
     EXPECT_FALSE(decide_deadline(run, kNoon + 24h * 365));
   }
@@ -172,9 +172,11 @@ TEST(DecidePredecessor, ReleasesSkipsRunsOrFails) {
     return next->as<Queued>() ? "released" : std::string(to_string(next->status()));
   };
   const latchkey::Run completed = a_run(Completed{kNoon, ""}), failed = a_run(Failed{kNoon, "X"}),
-            cancelled = a_run(Cancelled{kNoon, "CANCELLED"});
-  for (const auto& [mode, otherwise] : {std::pair{OnFailed::wait, "waits"}, {OnFailed::skip, "cancelled"},
-                                        {OnFailed::run, "released"}, {OnFailed::fail, "failed"}}) {
+                      cancelled = a_run(Cancelled{kNoon, "CANCELLED"});
+  for (const auto& [mode, otherwise] : {std::pair{OnFailed::wait, "waits"},
+                                        {OnFailed::skip, "cancelled"},
+                                        {OnFailed::run, "released"},
+                                        {OnFailed::fail, "failed"}}) {
     latchkey::Run run = a_job_run(Queued{kNoon}, on_failed(mode));
     run.waiting_for = 1;
     EXPECT_EQ(word(decide_predecessor(run, completed, kNoon)), "released");

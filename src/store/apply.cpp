@@ -76,8 +76,8 @@ Result<std::vector<Run>> find_predecessors(Applying with, const EnqueueRequest& 
   return found;
 }
 
-// Writes a queued run (a new one, or `before` opened again) that waits for those of its predecessors that have not ended
-// as wanted. Gives the run as it then is.
+// Writes a queued run (a new one, or `before` opened again) that waits for those of its predecessors that have not
+// ended as wanted. Gives the run as it then is.
 Run start_waiting(Applying with, Run queued, const Run* before, const std::vector<Run>& predecessors) {
   queued.waiting_for = static_cast<std::uint32_t>(predecessors.size());
   if (before) {
@@ -105,8 +105,8 @@ bool has_open_dependent(Applying with, RunId id) {
   return false;
 }
 
-// A follow-up without a key gets its own: unique by the run that made it and its place, whatever becomes of it. One with
-// a key stands under that key like any other request, in the tenant of the run that made it.
+// A follow-up without a key gets its own: unique by the run that made it and its place, whatever becomes of it. One
+// with a key stands under that key like any other request, in the tenant of the run that made it.
 EnqueueRequest own_key(EnqueueRequest follow_up, const Run& parent, std::size_t position) {
   follow_up.tenant = parent.head->tenant;
   if (follow_up.key.empty()) {

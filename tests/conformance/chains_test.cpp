@@ -65,8 +65,9 @@ TEST_P(Chains, EveryModeWhenAPredecessorFails) {
     const std::string at = beforehand ? "2" : "1";
     const Run a = chain("a" + at, {});
     if (beforehand) end(take_this(a.id()), permanent());
-    const Run waits = chain("wait" + at, {a.id()}, OnFailed::wait), skips = chain("skip" + at, {a.id()}, OnFailed::skip),
-              runs = chain("run" + at, {a.id()}, OnFailed::run), fails = chain("fail" + at, {a.id()}, OnFailed::fail);
+    const Run waits = chain("wait" + at, {a.id()}, OnFailed::wait),
+              skips = chain("skip" + at, {a.id()}, OnFailed::skip), runs = chain("run" + at, {a.id()}, OnFailed::run),
+              fails = chain("fail" + at, {a.id()}, OnFailed::fail);
     if (!beforehand) end(take_this(a.id()), permanent());
     EXPECT_EQ(status(waits), Status::queued);
     EXPECT_EQ(find(waits.id()).waiting_for, 1u);

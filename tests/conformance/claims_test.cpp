@@ -27,7 +27,9 @@ class RepeatRows : public StoreTestBase, public testing::TestWithParam<std::tupl
     ask_as_the_row_says(request);
     return request;
   }
-  std::optional<Run> latest() { return store().find_latest({"default", "f", "k", hash_key("default", "f", "k")}).value(); }
+  std::optional<Run> latest() {
+    return store().find_latest({"default", "f", "k", hash_key("default", "f", "k")}).value();
+  }
 };
 
 TEST_P(RepeatRows, Claim) {
@@ -88,7 +90,8 @@ TEST_P(RepeatRows, TheAnswerIsTheSameAfterReopening) {
 INSTANTIATE_TEST_SUITE_P(On, RepeatRows,
                          testing::Combine(testing::ValuesIn(backends()), testing::ValuesIn(kRepeatTable)),
                          [](const auto& row) {
-                           return std::get<0>(row.param).name + "_" + std::string(name(std::get<1>(row.param).standing));
+                           return std::get<0>(row.param).name + "_" +
+                                  std::string(name(std::get<1>(row.param).standing));
                          });
 
 class Claiming : public StoreTest {};

@@ -41,9 +41,7 @@ TEST_P(Moves, ACompletedRunStaysSo) {
   EXPECT_EQ(find(won.run.id()).as<Completed>()->result, "result");
 }
 
-TEST_P(Moves, UnknownRunsAreNotFound) {
-  EXPECT_EQ(code_of(try_move(id_of(9), CancelByHand{})), Code::NOT_FOUND);
-}
+TEST_P(Moves, UnknownRunsAreNotFound) { EXPECT_EQ(code_of(try_move(id_of(9), CancelByHand{})), Code::NOT_FOUND); }
 
 TEST_P(Moves, RetryIsANewGenerationAndASecondRetryIsNothing) {
   add(a_job());

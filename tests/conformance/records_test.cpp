@@ -13,7 +13,9 @@ class DeadLetters : public StoreTest {
     request.key_hash = hash_key("default", function, key);
     return end(win(request), permanent(message));
   }
-  std::vector<DeadLetter> letters(DeadLetterQuery query = {}) { return records().list_dead_letters(query).value().entries; }
+  std::vector<DeadLetter> letters(DeadLetterQuery query = {}) {
+    return records().list_dead_letters(query).value().entries;
+  }
 };
 LK_CONFORMANCE(DeadLetters);
 
@@ -125,8 +127,8 @@ TEST_P(Suppressed, CountsAddUpAndGoWithTheRun) {
   const Won won = win();
   EXPECT_FALSE(store().find_duplicates(won.run.id()).value());
   for (int i = 0; i < 20; ++i)
-    verbs().note({won.run.id(), {.counts = {{"REPLAYED", 2, now(), now()}},
-                                 .latest = {{now(), "REPLAYED", std::to_string(i)}}}});
+    verbs().note({won.run.id(),
+                  {.counts = {{"REPLAYED", 2, now(), now()}}, .latest = {{now(), "REPLAYED", std::to_string(i)}}}});
   verbs().note({id_of(99), {.counts = {{"REPLAYED", 1, now(), now()}}}});  // gone: passed over
   const auto seen = store().find_duplicates(won.run.id()).value();
   ASSERT_TRUE(seen);

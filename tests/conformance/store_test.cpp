@@ -42,9 +42,7 @@ Settled StoreTestBase::end(const Won& owned, Ending ending) {
   return std::get<Settled>(verbs().settle({{}, owned.run.id(), owned.fence, std::move(ending)}));
 }
 Run StoreTestBase::find(RunId id) { return store().find({}, id).value().value(); }
-Moved StoreTestBase::move(RunId id, Move wish) {
-  return std::get<Moved>(verbs().move({{}, id, std::move(wish)}));
-}
+Moved StoreTestBase::move(RunId id, Move wish) { return std::get<Moved>(verbs().move({{}, id, std::move(wish)})); }
 
 std::optional<Run> StoreTestBase::reach(Standing standing) {
   ClaimRequest claim = a_claim();

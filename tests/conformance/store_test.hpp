@@ -77,7 +77,7 @@ Code code_of(const Reply& reply) {
   return error->code;
 }
 
-#define LK_CONFORMANCE(suite)                                                    \
+#define LK_CONFORMANCE(suite)                                                      \
   INSTANTIATE_TEST_SUITE_P(On, suite, ::testing::ValuesIn(::latchkey::backends()), \
                            [](const auto& backend) { return backend.param.name; })
 

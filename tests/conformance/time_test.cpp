@@ -113,7 +113,8 @@ class Purging : public StoreTest {
     throw std::runtime_error("purge never comes to an end");
   }
   void acknowledge_all() {
-    for (const auto& entry : records().list_dead_letters({}).value().entries) records().acknowledge({}, entry.id, "me").value();
+    for (const auto& entry : records().list_dead_letters({}).value().entries)
+      records().acknowledge({}, entry.id, "me").value();
   }
 };
 LK_CONFORMANCE(Purging);

@@ -53,6 +53,8 @@ std::optional<EnqueueAnswer> classify(const EnqueueReply& reply, const std::opti
 bool same_run(const Run& a, const Run& b);
 
 inline void PrintTo(const RepeatRow& row, std::ostream* out) { *out << name(row.standing); }
-inline void PrintTo(const Run& run, std::ostream* out) { *out << to_string(run.id()) << " " << to_string(run.status()); }
+inline void PrintTo(const Run& run, std::ostream* out) {
+  *out << to_string(run.id()) << " " << to_string(run.status());
+}
 
 }  // namespace latchkey
