@@ -1,5 +1,6 @@
 // Many threads at once: one winner per key, every fence once. Also runs under ThreadSanitizer.
 #include <array>
+#include <latch>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -13,12 +14,11 @@ namespace {
 class Concurrent : public StoreTest {
  protected:
   static void together(int threads, auto work) {
-    std::vector<std::jthread> running;
-    std::atomic<int> waiting{threads};
+    std::latch start(threads);
+    std::vector<std::jthread> running;  // joined before `start` goes
     for (int i = 0; i < threads; ++i)
       running.emplace_back([&, i] {
-        waiting -= 1;
-        while (waiting > 0) std::this_thread::yield();
+        start.arrive_and_wait();
         work(i);
       });
   }
