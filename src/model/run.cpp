@@ -34,7 +34,7 @@ Instant Run::settled_at() const {
 
 bool Run::in_window(Instant now) const {
   const auto* completed = as<Completed>();
-  return completed != nullptr && head->guard == Guard::once && now < completed->at + head->window;
+  return completed != nullptr && head->guard == Guard::once && now - completed->at < head->window;
 }
 
 }  // namespace latchkey
