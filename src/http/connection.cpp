@@ -1,0 +1,404 @@
+#include "http/connection.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <exception>
+
+#include "http/problem.hpp"
+#include "http/target.hpp"
+
+namespace latchkey::http {
+namespace {
+
+constexpr std::size_t kReadBytesMin = 2 * 1024;    // room for one read
+constexpr std::size_t kChunkReadBytes = 8 * 1024;  // the same, within a chunked body
+constexpr std::size_t kFlushBytes = 64 * 1024;     // answers to pipelined requests are sent when they reach this
+constexpr std::size_t kKeptBytes = 64 * 1024;      // larger buffers are given back after use
+constexpr std::size_t kBodyStepBytes = 64 * 1024;  // a body's string grows by what arrives, not by what was promised
+constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;  // what a client may still send us after our last answer
+
+bool is_loopback(const asio::ip::address& address) {
+  if (address.is_v6() && address.to_v6().is_v4_mapped())
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
+  return address.is_loopback();
+}
+
+void give_back(std::string& buffer) {
+  buffer.clear();
+  if (buffer.capacity() > kKeptBytes) buffer.shrink_to_fit();
+}
+
+}  // namespace
+
+void Connection::open(Socket socket) {
+  socket_ = std::move(socket);
+  boost::system::error_code error;
+  socket_.set_option(asio::ip::tcp::no_delay(true), error);
+  const Tcp::endpoint peer = socket_.remote_endpoint(error);
+  remote_ = peer.address().to_string();
+  is_loopback_ = http::is_loopback(peer.address());
+  state_ = State::head;
+  phase_ = Phase::none;
+  is_first_ = keeps_alive_ = true;
+  has_head_ = is_deferred_ = false;
+  lingered_bytes_ = 0;
+}
+
+void Connection::serve(Socket socket) {
+  open(std::move(socket));
+  advance();
+}
+
+void Connection::refuse(Socket socket) {
+  open(std::move(socket));
+  reject({Code::TOO_MANY_REQUESTS, "the server has as many connections as it accepts"});
+  advance();
+}
+
+void Connection::advance() {
+  while (!is_sending_) {
+    switch (state_) {
+      case State::head:
+      case State::body:
+        if (const Progress progress = read_request(); progress == Progress::complete) {
+          dispatch();
+        } else if (progress == Progress::incomplete) {
+          flush();
+          if (!is_sending_ && state_ != State::closed) receive();
+          return;
+        }
+        if (out_.size() >= kFlushBytes || state_ == State::handling) flush();
+        if (state_ == State::handling) return;
+        break;
+      case State::closing:
+        flush();
+        if (is_sending_ || state_ == State::closed) return;
+        linger();
+        return;
+      case State::handling:
+        flush();
+        return;
+      case State::lingering:
+      case State::closed:
+        return;
+    }
+  }
+}
+
+// ---- answering ----
+
+void Connection::dispatch() {
+  state_ = State::handling;
+  ++turn_;
+  disarm();
+  Shared& shared = loop_.shared();
+  in_handler_ = true;
+  Request request = view_request();
+  if (shared.in_flight.load(std::memory_order_relaxed) >= shared.settings.in_flight_max) {
+    answer(turn_, make_problem({Code::TOO_MANY_REQUESTS, ""}, {}, std::chrono::seconds{1}));
+  } else if (auto preflight = shared.cors.answer_preflight(request)) {
+    answer(turn_, std::move(*preflight));
+  } else {
+    call_handler(request);
+  }
+  in_handler_ = false;
+  if (state_ == State::handling) {
+    is_deferred_ = true;
+    shared.in_flight.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    finish_request();
+  }
+}
+
+void Connection::call_handler(Request& request) {
+  loop_.enter_handler(*this);
+  try {
+    loop_.shared().handler(request, Reply(loop_.mailbox(), Ticket{slot_, turn_}));
+  } catch (const std::exception& thrown) {
+    // The Reply has answered 500 as it was unwound, unless the handler had given it away.
+    spdlog::error("http: a handler threw: {}", thrown.what());
+  }
+  loop_.leave_handler();
+}
+
+Request Connection::view_request() {
+  const Target target = split_target(head_.target);
+  const bool is_owned = body_view_.data() == body_.data() && !body_view_.empty();
+  return Request{.method = head_.method,
+                 .target = head_.target,
+                 .path = target.path,
+                 .query = target.query,
+                 .fields = head_.fields,
+                 .body = body_view_,
+                 .owned_body = is_owned ? &body_ : nullptr,
+                 .remote = remote_,
+                 .is_loopback = is_loopback_};
+}
+
+void Connection::answer(std::uint32_t turn, Response response) {
+  if (state_ != State::handling || turn != turn_) return;
+  keeps_alive_ = head_.keeps_alive && !loop_.is_stopping();
+  append(response);
+  state_ = keeps_alive_ ? State::head : State::closing;
+  if (in_handler_) return;  // dispatch() goes on
+  is_deferred_ = false;
+  loop_.shared().in_flight.fetch_sub(1, std::memory_order_relaxed);
+  finish_request();
+  advance();
+}
+
+void Connection::finish_request() {
+  input_.consume(request_bytes_);
+  has_head_ = is_first_ = false;
+  body_view_ = {};
+  if (!body_.empty()) give_back(body_);
+}
+
+void Connection::append(const Response& response) {
+  std::string cors_lines;
+  if (has_head_ && loop_.shared().cors.is_on())
+    cors_lines = loop_.shared().cors.header_lines(find_field(head_.fields, "origin").value_or(""));
+  append_response(out_, response,
+                  {.omits_body = has_head_ && head_.method == "HEAD",
+                   .persistence = persistence(),
+                   .date = loop_.date(),
+                   .extra_lines = cors_lines});
+}
+
+Persistence Connection::persistence() const {
+  if (!keeps_alive_) return Persistence::close;
+  return head_.is_http_1_0 ? Persistence::say_keep : Persistence::keep;
+}
+
+Connection::Progress Connection::reject(const Error& error) {
+  keeps_alive_ = false;
+  append(make_problem(error));
+  state_ = State::closing;
+  return Progress::refused;
+}
+
+// ---- reading ----
+
+Connection::Progress Connection::read_request() { return state_ == State::head ? read_head() : read_body(); }
+
+Connection::Progress Connection::read_head() {
+  const HeadLimits& limits = loop_.shared().settings.head;
+  // An incomplete head is read again only when another line has ended: a client that sends byte by byte costs us
+  // little.
+  const std::size_t size_now = input_.bytes().size();
+  const std::string_view fresh = input_.unscanned();
+  const std::size_t size_before = size_now - fresh.size();
+  const bool is_over_limit = size_now >= limits.bytes_max ||
+                             (size_now > limits.request_line_bytes_max && size_before <= limits.request_line_bytes_max);
+  input_.note_scanned();
+  if (fresh.empty() || (size_before != 0 && !is_over_limit && !fresh.contains('\n'))) return Progress::incomplete;
+  const Result<std::size_t> size = parse_head(input_.bytes(), limits, head_);
+  if (!size) return reject(size.error());
+  if (*size == 0) return Progress::incomplete;
+  head_bytes_ = request_bytes_ = *size;
+  has_head_ = true;
+  return begin_body();
+}
+
+Connection::Progress Connection::begin_body() {
+  const std::uint64_t length = head_.content_length.value_or(0);
+  if (length == 0 && !head_.is_chunked) return Progress::complete;
+  const Settings& settings = loop_.shared().settings;
+  if (length > settings.body_bytes_max) return reject({Code::BODY_TOO_LARGE, "Content-Length exceeds the limit"});
+  const std::string_view arrived = input_.bytes().substr(head_bytes_);
+  if (!head_.is_chunked && arrived.size() >= length) {
+    body_view_ = arrived.substr(0, length);
+    request_bytes_ = head_bytes_ + length;
+    return Progress::complete;
+  }
+  state_ = State::body;
+  if (head_.expects_continue && arrived.empty()) out_.append("HTTP/1.1 100 Continue\r\n\r\n");
+  body_.clear();
+  if (head_.is_chunked) {
+    chunks_ = ChunkedDecoder(settings.body_bytes_max);
+  } else {
+    body_.assign(arrived);
+    body_bytes_read_ = arrived.size();
+    request_bytes_ = head_bytes_ + arrived.size();
+  }
+  return read_body();
+}
+
+Connection::Progress Connection::read_body() {
+  if (head_.is_chunked) return read_chunks();
+  if (body_bytes_read_ < *head_.content_length) return Progress::incomplete;
+  body_.resize(body_bytes_read_);
+  body_view_ = body_;
+  return Progress::complete;
+}
+
+Connection::Progress Connection::read_chunks() {
+  const Result<std::size_t> used = chunks_.feed(input_.bytes().substr(head_bytes_), body_);
+  if (!used) return reject(used.error());
+  if (!chunks_.is_done()) {
+    input_.cut(head_bytes_);
+    return Progress::incomplete;
+  }
+  request_bytes_ = head_bytes_ + *used;
+  body_view_ = body_;
+  return Progress::complete;
+}
+
+void Connection::receive() {
+  const Settings& settings = loop_.shared().settings;
+  if (state_ == State::head) {
+    if (loop_.is_stopping() && input_.is_empty()) {
+      linger();
+      return;
+    }
+    if (!input_.is_empty() || is_first_)
+      arm(Phase::head, settings.head_deadline);
+    else
+      arm(Phase::idle, settings.idle_deadline);
+  } else {
+    const std::size_t promised = head_.is_chunked ? settings.body_bytes_max : *head_.content_length;
+    arm(Phase::body, settings.body_deadline + time_for(promised));
+  }
+  wait_for_bytes();
+}
+
+void Connection::wait_for_bytes() {
+  asio::mutable_buffer buffer;
+  if (state_ == State::body && !head_.is_chunked) {
+    // Straight into the body, and never beyond its end.
+    const std::size_t left = *head_.content_length - body_bytes_read_;
+    if (body_.size() - body_bytes_read_ < std::min(left, kBodyStepBytes))
+      body_.resize(body_bytes_read_ + std::min(left, std::max(kBodyStepBytes, body_bytes_read_)));
+    buffer = asio::buffer(body_.data() + body_bytes_read_, body_.size() - body_bytes_read_);
+  } else {
+    const std::size_t wanted = state_ == State::body ? kChunkReadBytes : kReadBytesMin;
+    const bool moves = input_.room().size() < wanted;
+    input_.make_room(wanted);
+    // The head's views went with the old place; the same bytes parse the same.
+    if (moves && state_ == State::body) (void)parse_head(input_.bytes(), loop_.shared().settings.head, head_);
+    buffer = asio::buffer(input_.room().data(), input_.room().size());
+  }
+  is_receiving_ = true;
+  socket_.async_read_some(
+      buffer, [this](const boost::system::error_code& error, std::size_t count) { on_received(error, count); });
+}
+
+void Connection::on_received(const boost::system::error_code& error, std::size_t count) {
+  is_receiving_ = false;
+  if (state_ == State::closed) {
+    retire_if_quiet();
+  } else if (error) {
+    close();
+  } else if (state_ == State::lingering) {
+    lingered_bytes_ += count;
+    input_.clear();
+    if (lingered_bytes_ > kLingerBytesMax) return close();
+    wait_for_bytes();
+  } else if (state_ == State::closing) {
+    // Its deadline passed while it read, and the answer that says so is still being sent.
+  } else {
+    if (state_ == State::body && !head_.is_chunked)
+      body_bytes_read_ += count;
+    else
+      input_.note_received(count);
+    advance();
+  }
+}
+
+// ---- sending ----
+
+Duration Connection::time_for(std::size_t bytes) const {
+  return std::chrono::seconds{bytes / std::max<std::size_t>(loop_.shared().settings.bytes_per_second_min, 1)};
+}
+
+void Connection::flush() {
+  if (out_.empty() || is_sending_) return;
+  const ssize_t sent = ::send(socket_.native_handle(), out_.data(), out_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return close();
+  sent_bytes_ = sent < 0 ? 0 : static_cast<std::size_t>(sent);
+  if (sent_bytes_ < out_.size()) {
+    sending_.swap(out_);
+    arm(Phase::write, loop_.shared().settings.write_deadline + time_for(sending_.size()));
+    send_rest();
+  }
+  give_back(out_);
+}
+
+void Connection::send_rest() {
+  is_sending_ = true;
+  const auto rest = asio::buffer(sending_.data() + sent_bytes_, sending_.size() - sent_bytes_);
+  socket_.async_write_some(rest, [this](const boost::system::error_code& error, std::size_t count) {
+    is_sending_ = false;
+    if (state_ == State::closed) return retire_if_quiet();
+    if (error) return close();
+    sent_bytes_ += count;
+    if (sent_bytes_ < sending_.size()) return send_rest();
+    give_back(sending_);
+    disarm();
+    advance();
+  });
+}
+
+// ---- ending ----
+
+void Connection::linger() {
+  // Closed with bytes unread, the kernel would reset the connection and the client might never see our answer.
+  state_ = State::lingering;
+  boost::system::error_code error;
+  socket_.shutdown(Socket::shutdown_send, error);
+  if (error) return close();
+  arm(Phase::linger, loop_.shared().settings.linger_deadline);
+  if (is_receiving_) return;
+  input_.clear();
+  wait_for_bytes();
+}
+
+void Connection::expire() {
+  const bool is_reading = phase_ == Phase::body || (phase_ == Phase::head && !input_.is_empty());
+  phase_ = Phase::none;
+  if (!is_reading) return close();
+  reject({Code::REQUEST_TIMEOUT,
+          state_ == State::body ? "the body did not arrive in time" : "the head did not arrive in time"});
+  advance();
+}
+
+void Connection::close_if_idle() {
+  if (state_ == State::head && input_.is_empty() && !is_sending_) close();
+}
+
+void Connection::close() {
+  if (state_ == State::closed) return;
+  if (is_deferred_) loop_.shared().in_flight.fetch_sub(1, std::memory_order_relaxed);
+  is_deferred_ = false;
+  state_ = State::closed;
+  ++turn_;
+  loop_.deadlines().cancel(*this);
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  retire_if_quiet();
+}
+
+void Connection::retire_if_quiet() {
+  if (is_receiving_ || is_sending_) return;
+  input_.clear();
+  give_back(body_);
+  give_back(out_);
+  give_back(sending_);
+  loop_.retire(*this);
+}
+
+void Connection::arm(Phase phase, Duration after) {
+  if (phase_ == phase) return;
+  phase_ = phase;
+  loop_.deadlines().set(*this, after);
+}
+
+void Connection::disarm() {
+  phase_ = Phase::none;
+  loop_.deadlines().suspend(*this);
+}
+
+}  // namespace latchkey::http
