@@ -14,12 +14,12 @@ namespace latchkey::http {
 namespace {
 
 constexpr std::size_t kFlushBytes = 64 * 1024;  // answers to pipelined requests are sent when they reach this
-constexpr std::size_t kKeptBytes = 64 * 1024;   // larger buffers are given back after use
+constexpr std::size_t kKeptBytes = 16 * 1024;   // larger buffers are given back after use
 
-bool is_loopback(const asio::ip::address& address) {
-  if (address.is_v6() && address.to_v6().is_v4_mapped())
-    return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).is_loopback();
-  return address.is_loopback();
+// An IPv4 client of an IPv6 listener is called by its IPv4 address.
+asio::ip::address plain(const asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
 }
 
 void give_back(std::string& buffer) {
@@ -33,9 +33,9 @@ void Connection::open(Socket socket) {
   socket_ = std::move(socket);
   boost::system::error_code error;
   socket_.set_option(asio::ip::tcp::no_delay(true), error);
-  const Tcp::endpoint peer = socket_.remote_endpoint(error);
-  remote_ = peer.address().to_string();
-  is_loopback_ = http::is_loopback(peer.address());
+  const asio::ip::address peer = plain(socket_.remote_endpoint(error).address());
+  remote_ = peer.to_string();
+  is_loopback_ = !error && peer.is_loopback();
   state_ = State::head;
   phase_ = Phase::none;
   is_first_ = keeps_alive_ = true;
@@ -151,6 +151,7 @@ void Connection::finish_request() {
   has_head_ = is_first_ = false;
   body_view_ = {};
   if (!body_.empty()) give_back(body_);
+  if (input_.is_empty()) input_.clear();
 }
 
 void Connection::append(const Response& response) {

@@ -27,6 +27,43 @@ Settings impatient() {
           .tick = 10ms};
 }
 
+// Answers from one thread, in batches, as a database's writer does after each commit.
+class Committer {
+ public:
+  ~Committer() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  void add(std::string body, Reply reply) {
+    const std::lock_guard lock(mutex_);
+    waiting_.emplace_back(std::move(body), std::move(reply));
+    changed_.notify_all();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      changed_.wait(lock, [&] { return is_over_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      auto batch = std::exchange(waiting_, {});
+      lock.unlock();
+      for (auto& [body, reply] : batch) reply.send({.body = std::move(body)});
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::pair<std::string, Reply>> waiting_;
+  bool is_over_ = false;
+  std::thread thread_{[this] { run(); }};
+};
+
 class HttpServer : public HttpTest {};
 
 TEST_F(HttpServer, AnswersAndKeepsTheConnection) {
@@ -112,6 +149,33 @@ TEST_F(HttpServer, MovesLargeBodies) {
   client.send(chunks + "0\r\n\r\n" + kGet);
   EXPECT_EQ(body_of(client.read_response()).size(), 1024 * 1024 + 7u);
   EXPECT_EQ(body_of(client.read_response()), "GET / ");
+}
+
+TEST_F(HttpServer, WaitsForClientsThatReadLate) {
+  Committer committer;
+  const std::string large(1024 * 1024, 'x');
+  start([&](Request& request, Reply reply) {
+    std::string body = std::string(request.target) + large;
+    if (request.target.ends_with("0")) return reply.send({.body = std::move(body)});
+    committer.add(std::move(body), std::move(reply));
+  });
+  RawClient client(port());
+  for (int i = 0; i < 20; ++i) client.send("GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: a\r\n\r\n");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(body_of(client.read_response()), "/" + std::to_string(i) + large) << i;
+}
+
+TEST_F(HttpServer, GivesUpOnClientsThatDoNotRead) {
+  Settings settings = impatient();
+  settings.threads = 1;
+  settings.write_deadline = 50ms;
+  start([&](Request&, Reply reply) { reply.send({.body = std::string(64 * 1024 * 1024, 'x')}); }, settings);
+  RawClient client(port());
+  client.send(kGet);
+  // A later connection is idle for as long: when it is closed, so is the first one.
+  RawClient witness(port());
+  witness.send("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n");
+  EXPECT_EQ(status_of(witness.read_all()), 408);
+  EXPECT_LT(client.read_all().size(), 64u * 1024 * 1024);
 }
 
 TEST_F(HttpServer, AnswersHeadWithoutABody) {
@@ -284,43 +348,6 @@ TEST_F(HttpServer, AHandlerMayAnswerAnotherConnection) {
     EXPECT_EQ(body_of(first.read_response()), "for you");
   }
 }
-
-// Answers from one thread, in batches, as a database's writer does after each commit.
-class Committer {
- public:
-  ~Committer() {
-    {
-      const std::lock_guard lock(mutex_);
-      is_over_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  void add(std::string body, Reply reply) {
-    const std::lock_guard lock(mutex_);
-    waiting_.emplace_back(std::move(body), std::move(reply));
-    changed_.notify_all();
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    while (true) {
-      changed_.wait(lock, [&] { return is_over_ || !waiting_.empty(); });
-      if (waiting_.empty()) return;
-      auto batch = std::exchange(waiting_, {});
-      lock.unlock();
-      for (auto& [body, reply] : batch) reply.send({.body = std::move(body)});
-      lock.lock();
-    }
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::pair<std::string, Reply>> waiting_;
-  bool is_over_ = false;
-  std::thread thread_{[this] { run(); }};
-};
 
 TEST_F(HttpServer, ServesManyClientsFromAnotherThread) {
   Committer committer;
