@@ -66,8 +66,7 @@ void Connection::advance() {
           if (!is_sending_ && state_ != State::closed) receive();
           return;
         }
-        if (out_.size() >= kFlushBytes || state_ == State::handling) flush();
-        if (state_ == State::handling) return;
+        if (out_.size() >= kFlushBytes) flush();
         break;
       case State::closing:
         flush();
