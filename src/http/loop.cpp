@@ -70,12 +70,16 @@ void Loop::stop_accepting() {
 }
 
 void Loop::stop_if_empty() {
-  if (is_stopping_ && vacant_slots_.size() == connections_.size()) io_.stop();
+  // A socket that was accepted at the last moment is held by its operation: that must end too, or its client would
+  // wait.
+  if (is_stopping_ && !is_accepting_ && vacant_slots_.size() == connections_.size()) io_.stop();
 }
 
 void Loop::accept() {
+  is_accepting_ = true;
   acceptor_.async_accept(io_, [this](boost::system::error_code error, Socket socket) {
-    if (is_stopping_) return;
+    is_accepting_ = false;
+    if (is_stopping_) return stop_if_empty();
     accept_failed_ = static_cast<bool>(error);
     if (error) return;
     admit(std::move(socket));

@@ -92,6 +92,7 @@ class Loop final : private Mailbox::Owner {
   Connection* handling_ = nullptr;  // whose handler is on the stack
   Duration stop_by_{0};
   bool is_stopping_ = false;
+  bool is_accepting_ = false;
   bool accept_failed_ = false;  // no descriptors, for instance: tried again at the next tick
 };
 

@@ -19,10 +19,10 @@ const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 // Short deadlines, for tests that wait for them.
 Settings impatient() {
-  return {.head_deadline = 50ms,
-          .body_deadline = 50ms,
+  return {.head_deadline = 250ms,
+          .body_deadline = 250ms,
           .bytes_per_second_min = 1024 * 1024 * 1024,
-          .idle_deadline = 50ms,
+          .idle_deadline = 250ms,
           .linger_deadline = 200ms,
           .tick = 10ms};
 }
@@ -167,6 +167,7 @@ TEST_F(HttpServer, WaitsForClientsThatReadLate) {
 TEST_F(HttpServer, GivesUpOnClientsThatDoNotRead) {
   Settings settings = impatient();
   settings.threads = 1;
+  settings.head_deadline = 10s;
   settings.write_deadline = 50ms;
   start([&](Request&, Reply reply) { reply.send({.body = std::string(64 * 1024 * 1024, 'x')}); }, settings);
   RawClient client(port());
@@ -290,7 +291,7 @@ TEST_F(HttpServer, ADripDoesNotExtendTheHeadsDeadline) {
   start(echo, impatient());
   RawClient client(port());
   client.send("GET / HTTP/1.1\r\nHost: a\r\n");
-  while (!client.has_input_within(2ms)) client.send("X: y\r\n");
+  while (!client.has_input_within(10ms)) client.send("X: y\r\n");
   EXPECT_EQ(status_of(client.read_response()), 408);
 }
 

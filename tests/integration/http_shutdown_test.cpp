@@ -17,10 +17,13 @@ class HttpShutdown : public HttpTest {};
 
 TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {
   std::promise<Reply> kept;
-  start([&](Request& request, Reply reply) {
-    if (request.path == "/wait") return kept.set_value(std::move(reply));
-    echo(request, std::move(reply));
-  });
+  // One thread: when the idle connection is closed, the others know as well.
+  start(
+      [&](Request& request, Reply reply) {
+        if (request.path == "/wait") return kept.set_value(std::move(reply));
+        echo(request, std::move(reply));
+      },
+      {.threads = 1});
   RawClient idle(port()), busy(port()), halfway(port());
   idle.send(kGet);
   EXPECT_EQ(status_of(idle.read_response()), 200);
