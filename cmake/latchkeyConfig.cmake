@@ -1,0 +1,10 @@
+# find_package(latchkey): gives latchkey::latchkey.
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(OpenSSL 3)
+find_dependency(Boost 1.81)
+find_dependency(fmt)
+find_dependency(spdlog)
+find_dependency(simdjson)
+find_dependency(absl)
+include(${CMAKE_CURRENT_LIST_DIR}/latchkeyTargets.cmake)

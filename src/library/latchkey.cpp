@@ -1,0 +1,196 @@
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/use_future.hpp>
+#include <future>
+#include <latchkey/latchkey.hpp>
+#include <thread>
+
+#include "engine/engine.hpp"
+#include "engine/run_once.hpp"
+#include "keying/key_hash.hpp"
+#include "library/sqlite_transaction.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "store/sqlite/store_lock.hpp"
+
+namespace latchkey {
+namespace {
+
+[[noreturn]] void raise(const Error& error) { throw Failure(std::string(facts(error.code).name), error.detail); }
+
+template <class T>
+T unwrap(Result<T> result) {
+  if (!result) raise(result.error());
+  return std::move(*result);
+}
+
+ClaimRequest make_claim(const OnceRequest& once, Random& random) {
+  ClaimRequest request;
+  request.tenant = once.tenant;
+  request.function = once.function;
+  request.key = once.key;
+  request.key_hash = compute_key_hash(once.tenant, once.function, once.key);
+  request.guard = once.while_running ? Guard::while_running : Guard::once;
+  request.on_doubt = once.hold_doubt ? OnDoubt::hold : OnDoubt::rerun;
+  request.window = once.window;
+  request.lease = once.lease;
+  request.retry.retries = once.retries;
+  if (!once.fingerprint_of.empty()) request.fingerprint = sha256(once.fingerprint_of);
+  request.caller = "library";
+  request.claim = make_uuid_v7({}, random.next(), random.next());
+  return request;
+}
+
+// Runs the user's callable on a thread of its own, so that heartbeats go on meanwhile.
+class CallableEffect final : public SideEffect {
+ public:
+  explicit CallableEffect(const std::function<std::string()>& effect) : effect_(effect) {}
+
+  Task<EffectResult> run(const Won&) override {
+    co_return co_await asio::co_spawn(thread_, call(), asio::use_awaitable);
+  }
+  // A C++ callable cannot be stopped from outside; its result is refused by the fence instead.
+  void stop(StopReason) override {}
+
+ private:
+  Task<EffectResult> call() {
+    try {
+      co_return EffectDone{effect_(), {}};
+    } catch (const std::exception& error) {
+      co_return EffectFailed{.message = error.what(), .code = "EXCEPTION"};
+    } catch (...) {
+      co_return EffectFailed{.message = "an exception of unknown type", .code = "EXCEPTION"};
+    }
+  }
+
+  const std::function<std::string()>& effect_;
+  asio::thread_pool thread_{1};
+};
+
+// For effects that are part of the settlement: there is nothing to do before it.
+class NoEffect final : public SideEffect {
+ public:
+  Task<EffectResult> run(const Won&) override { co_return EffectDone{}; }
+  void stop(StopReason) override {}
+};
+
+// Claims whose settlement runs the user's callable, in the transaction that records its result.
+class TransactionalClaims final : public Claims {
+ public:
+  TransactionalClaims(Claims& claims, SqliteStore& store, const std::function<std::string(Transaction&)>& effect)
+      : claims_(claims), store_(store), effect_(effect) {}
+
+  void claim(ClaimRequest request, Done<ClaimReply> done) override {
+    claims_.claim(std::move(request), std::move(done));
+  }
+  void extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) override {
+    claims_.extend(std::move(requests), std::move(done));
+  }
+  void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override {
+    const auto effecting = [this](sqlite3* handle) -> Ending {
+      SqliteTransaction transaction(handle);
+      return Complete{effect_(transaction), {}};
+    };
+    store_.settle_with(std::move(requests.front()), effecting,
+                       [done = std::move(done)](Result<SettleReply> reply) mutable {
+                         if (!reply) return done(std::unexpected(reply.error()));
+                         done(std::vector{std::move(*reply)});
+                       });
+  }
+
+ private:
+  Claims& claims_;
+  SqliteStore& store_;
+  const std::function<std::string(Transaction&)>& effect_;
+};
+
+// What a run that was settled, or is queued for its next try, means to the caller.
+Outcome describe(const Run& run, How done, Instant now) {
+  Outcome outcome{.how = done, .run_id = to_string(run.id()), .detail = run.last_error};
+  if (const auto* completed = run.as<Completed>()) outcome.result = completed->result;
+  if (run.as<Failed>() || run.as<Cancelled>()) outcome.how = How::failed;
+  if (run.as<InDoubt>()) outcome.how = How::in_doubt;
+  if (const auto* queued = run.as<Queued>()) {
+    outcome.how = How::busy;
+    outcome.retry_after = std::max(Duration{0}, queued->due_at - now);
+  }
+  return outcome;
+}
+
+struct Describe {
+  Instant now;
+
+  Outcome operator()(const Ran& ran) const { return describe(ran.run, How::ran, now); }
+  Outcome operator()(const LostLease& lost) const { return {.how = How::lost, .run_id = to_string(lost.run)}; }
+  Outcome operator()(const Replay& replay) const { return describe(replay.run, How::replayed, now); }
+  Outcome operator()(const Busy& busy) const {
+    return {.how = How::busy, .run_id = to_string(busy.run.id()), .retry_after = busy.retry_after};
+  }
+  Outcome operator()(const NotDue& not_due) const { return describe(not_due.run, How::busy, now); }
+  Outcome operator()(const Doubted& doubted) const {
+    return {.how = How::in_doubt, .run_id = to_string(doubted.run.id()), .detail = doubted.run.last_error};
+  }
+  Outcome operator()(const Mismatch& mismatch) const {
+    return {.how = How::reused, .run_id = to_string(mismatch.existing)};
+  }
+};
+
+}  // namespace
+
+struct Latchkey::Parts {
+  SystemClock clock;
+  SystemRandom random;
+  StoreLock lock;
+  std::unique_ptr<SqliteStore> store;
+  Engine engine;
+  asio::io_context tending;
+  asio::cancellation_signal stop_tending;
+  std::thread tender;
+
+  explicit Parts(const std::string& file)
+      : lock(unwrap(StoreLock::acquire(file, std::chrono::seconds{5}, clock))),
+        store(unwrap(SqliteStore::open({.file = file}, clock, random))),
+        engine(*store, clock, {}) {
+    asio::co_spawn(tending, engine.tend(), asio::bind_cancellation_slot(stop_tending.slot(), asio::detached));
+    tender = std::thread([this] { tending.run(); });
+  }
+
+  ~Parts() {
+    asio::post(tending, [this] { stop_tending.emit(asio::cancellation_type::terminal); });
+    tender.join();
+  }
+
+  // Runs a coroutine on the calling thread until it has an answer.
+  template <class T>
+  T wait_for(Task<T> task) {
+    asio::io_context here;
+    std::future<T> answer = asio::co_spawn(here, std::move(task), asio::use_future);
+    here.run();
+    return answer.get();
+  }
+};
+
+Latchkey::Latchkey(const std::string& sqlite_file) : parts_(std::make_unique<Parts>(sqlite_file)) {}
+Latchkey::~Latchkey() = default;
+
+Outcome Latchkey::run(const OnceRequest& once, const std::function<std::string()>& effect) {
+  CallableEffect callable(effect);
+  const RunOnceReply reply = unwrap(parts_->wait_for(run_once(
+      parts_->engine, parts_->clock, parts_->random, make_claim(once, parts_->random), callable, {.wait = once.wait})));
+  return std::visit(Describe{parts_->store->now()}, reply);
+}
+
+Outcome Latchkey::run_in_transaction(const OnceRequest& once, const std::function<std::string(Transaction&)>& effect) {
+  TransactionalClaims claims(parts_->engine, *parts_->store, effect);
+  NoEffect nothing;
+  const RunOnceReply reply = unwrap(parts_->wait_for(
+      run_once(claims, parts_->clock, parts_->random, make_claim(once, parts_->random), nothing, {.wait = once.wait})));
+  return std::visit(Describe{parts_->store->now()}, reply);
+}
+
+}  // namespace latchkey
