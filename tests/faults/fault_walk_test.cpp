@@ -1,5 +1,5 @@
-// The fault walk: one script of everything the store does, with a fault at the nth write, for every n until it no longer
-// strikes; for each kind of fault, and for each thing that may be left of unsynced writes.
+// The fault walk: one script of everything the store does, with a fault at the nth write, for every n until it no
+// longer strikes; for each kind of fault, and for each thing that may be left of unsynced writes.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
@@ -34,7 +34,8 @@ class Script {
 
  private:
   ClaimReply claim(const std::string& key, std::uint64_t call, Guard guard = Guard::once) {
-    ClaimRequest request{.function = "f", .key = key, .key_hash = hash_of("f", key), .guard = guard, .claim = call_id(call)};
+    ClaimRequest request{
+        .function = "f", .key = key, .key_hash = hash_of("f", key), .guard = guard, .claim = call_id(call)};
     return walk_.ask<ClaimReply>([&](Store& store, Done<ClaimReply> done) { store.claim(request, std::move(done)); });
   }
 
@@ -94,7 +95,8 @@ class Script {
 
   void jobs_in_a_chain() {
     const auto enqueue = [&](const std::string& key, std::vector<RunId> after) {
-      EnqueueRequest job{.function = "j", .key = key, .key_hash = hash_of("j", key), .guard = Guard::once, .after = std::move(after)};
+      EnqueueRequest job{
+          .function = "j", .key = key, .key_hash = hash_of("j", key), .guard = Guard::once, .after = std::move(after)};
       const auto replies = walk_.ask<std::vector<EnqueueReply>>(
           [&](Store& store, Done<std::vector<EnqueueReply>> done) { store.enqueue({job}, std::move(done)); });
       return std::get<Enqueued>(replies.front()).run.id();
@@ -126,14 +128,15 @@ class Script {
   void transactional_effect() {
     const Won won = win("paid", 4);
     const auto reply = walk_.ask<SettleReply>([&](Store&, Done<SettleReply> done) {
-      walk_.store->settle_with({.id = won.run.id(), .fence = won.fence},
-                               [](sqlite3* handle) -> Ending {
-                                 sqlite3_exec(handle, "CREATE TABLE IF NOT EXISTS charges (amount)", nullptr, nullptr, nullptr);
-                                 if (sqlite3_exec(handle, "INSERT INTO charges VALUES (42)", nullptr, nullptr, nullptr) != SQLITE_OK)
-                                   return Fail{.message = sqlite3_errmsg(handle)};
-                                 return Complete{"charged", {}};
-                               },
-                               std::move(done));
+      walk_.store->settle_with(
+          {.id = won.run.id(), .fence = won.fence},
+          [](sqlite3* handle) -> Ending {
+            sqlite3_exec(handle, "CREATE TABLE IF NOT EXISTS charges (amount)", nullptr, nullptr, nullptr);
+            if (sqlite3_exec(handle, "INSERT INTO charges VALUES (42)", nullptr, nullptr, nullptr) != SQLITE_OK)
+              return Fail{.message = sqlite3_errmsg(handle)};
+            return Complete{"charged", {}};
+          },
+          std::move(done));
     });
     ASSERT_TRUE(std::holds_alternative<Settled>(reply));
     // An effect that hit the fault has failed as a whole; it is tried again under the next fence.
@@ -179,7 +182,8 @@ class Script {
     walk_.clock.advance(1s);
     for (const auto& [key, result] : done_) {
       const ClaimReply reply = claim(key, 500);
-      ASSERT_TRUE(std::holds_alternative<Replay>(reply)) << key << " was acknowledged and is not kept: " << reply.index();
+      ASSERT_TRUE(std::holds_alternative<Replay>(reply))
+          << key << " was acknowledged and is not kept: " << reply.index();
       EXPECT_EQ(std::get<Replay>(reply).run.as<Completed>()->result, result);
     }
     for (int i = 0; i < follow_ups_; ++i) settled(take("k"), Complete{"", {}});
@@ -209,7 +213,8 @@ class Script {
     ASSERT_TRUE(members.step());
     EXPECT_EQ(members.integer(0), 2) << "one dead letter per failed generation";
     Statement keys = database.prepare(
-        "SELECT count(*) FROM lk_keys k LEFT JOIN lk_runs r ON r.seq = k.seq WHERE r.seq IS NULL OR substr(r.hash, 1, 16) <> k.hash");
+        "SELECT count(*) FROM lk_keys k LEFT JOIN lk_runs r ON r.seq = k.seq WHERE r.seq IS NULL OR substr(r.hash, 1, "
+        "16) <> k.hash");
     ASSERT_TRUE(keys.step());
     EXPECT_EQ(keys.integer(0), 0) << "every merged key has its run";
   }

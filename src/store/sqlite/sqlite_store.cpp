@@ -95,6 +95,7 @@ void SqliteStore::abandon() {
   Batch rest;
   queue_.take_waiting(rest);
   unknown_.clear();
+  if (writer_) sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   close_connections();
 }
 

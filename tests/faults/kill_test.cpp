@@ -1,0 +1,118 @@
+// kill -9 of a real process on a real file, at 200 random moments: what it had said was acknowledged is kept.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <sstream>
+
+#include "store/sqlite/sqlite_store.hpp"
+#include "support/folder.hpp"
+
+extern char** environ;
+
+namespace latchkey {
+namespace {
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr int kKills = 40;
+#else
+constexpr int kKills = 200;
+#endif
+#endif
+
+struct Said {
+  std::map<std::string, std::uint64_t> won;
+  std::map<std::string, char> settled;
+  std::uint64_t fence_max = 0;
+};
+
+// Reads what the child says until it has said `lines` lines, then kills it and reads the rest.
+std::string run_and_kill(const std::string& file, const std::string& prefix, std::size_t lines) {
+  int out[2];
+  if (::pipe(out) != 0) std::abort();
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  ::posix_spawn_file_actions_addclose(&actions, out[0]);
+  std::string program = LATCHKEY_KILL_CHILD, path = file, name = prefix;
+  char* argv[] = {program.data(), path.data(), name.data(), nullptr};
+  pid_t child = 0;
+  EXPECT_EQ(::posix_spawn(&child, program.c_str(), &actions, nullptr, argv, environ), 0);
+  ::posix_spawn_file_actions_destroy(&actions);
+  ::close(out[1]);
+  std::string said;
+  char buffer[4096];
+  bool killed = false;
+  for (ssize_t size; (size = ::read(out[0], buffer, sizeof buffer)) > 0;) {
+    said.append(buffer, static_cast<std::size_t>(size));
+    if (!killed && static_cast<std::size_t>(std::ranges::count(said, '\n')) >= lines) {
+      ::kill(child, SIGKILL);
+      killed = true;
+    }
+  }
+  ::close(out[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFSIGNALED(status)) << "the child ended by itself: " << status;
+  return said;
+}
+
+void note(const std::string& text, Said& said) {
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+  char kind = 0;
+  std::string key;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    words >> kind >> key;
+    if (kind == 'W') {
+      std::uint64_t fence = 0;
+      words >> fence;
+      said.won[key] = fence;
+      said.fence_max = std::max(said.fence_max, fence);
+    } else if (kind != 'R') {
+      said.settled[key] = kind;
+    }
+  }
+}
+
+TEST(Kill, NothingAcknowledgedIsLostAt200RandomMoments) {
+  const Folder folder;
+  const std::string file = folder.file("latchkey.db");
+  SystemClock clock;
+  SeededRandom random(2026);
+  Said said;
+  for (int round = 0; round < kKills; ++round) {
+    const std::uint64_t before = said.fence_max;
+    Said now;
+    note(run_and_kill(file, "r" + std::to_string(round), 1 + random.below(200)), now);
+    for (const auto& [key, fence] : now.won) EXPECT_GT(fence, before) << "fences rise over a crash";
+    auto opened = SqliteStore::open({.file = file}, clock, random);
+    ASSERT_TRUE(opened) << to_string(opened.error());
+    SqliteStore& store = **opened;
+    for (const auto& [key, fence] : now.won) {
+      const Digest hash = thread_sha256().add_prefixed("default").add_prefixed("f").add_prefixed(key).finish();
+      const auto run = store.find_latest({"default", "f", key, hash}).value();
+      ASSERT_TRUE(run) << key << " was won and is gone, round " << round;
+      EXPECT_EQ(static_cast<std::uint64_t>(run->fence), fence);
+      const auto settled = now.settled.find(key);
+      if (settled == now.settled.end()) continue;
+      if (settled->second == 'F') {
+        EXPECT_TRUE(run->as<Failed>()) << key;
+      } else {
+        ASSERT_TRUE(run->as<Completed>()) << key << " was settled and is not, round " << round;
+        EXPECT_EQ(run->as<Completed>()->result, "result of " + key);
+      }
+    }
+    said.fence_max = std::max(before, now.fence_max);
+    // Every other time the next process finds what the killed one left, unmerged.
+    if (round % 2 == 0) store.abandon();
+  }
+}
+
+}  // namespace
+}  // namespace latchkey
