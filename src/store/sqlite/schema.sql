@@ -37,7 +37,7 @@ CREATE TABLE lk_runs (
   caller BLOB,
   claim BLOB,
   -- what changes while the run is open
-  status INTEGER NOT NULL CHECK (status IN (0, 1, 2)),
+  status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 2),
   origin INTEGER NOT NULL,
   generation INTEGER NOT NULL,
   attempt INTEGER NOT NULL,
@@ -59,7 +59,7 @@ CREATE TABLE lk_runs (
 CREATE TABLE lk_outcomes (
   seq INTEGER PRIMARY KEY,
   generation INTEGER NOT NULL,
-  status INTEGER NOT NULL CHECK (status IN (3, 4, 5)),
+  status INTEGER NOT NULL CHECK (status BETWEEN 3 AND 5),
   at INTEGER NOT NULL,
   result BLOB,
   code TEXT,
