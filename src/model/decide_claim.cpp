@@ -1,4 +1,5 @@
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 #include "model/decide.hpp"
 #include "model/endings.hpp"
 
@@ -11,7 +12,7 @@ constexpr Duration kPollAgain = std::chrono::seconds{1};
 Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now) {
   LK_ASSERT(fence > run.fence);
   Run next = run;
-  next.attempt += 1;
+  if (!LK_SEEDED(attempts_counted_at_failure) || next.attempt == 0) next.attempt += 1;
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
@@ -38,7 +39,6 @@ bool is_held(const Run& run) {
 
 // Its lease is over and nobody has noticed yet.
 ClaimDecision claim_lapsed(const Run& lapsed, const ClaimRequest& request, Fence fence, Instant now) {
-  if (is_free(lapsed, now)) return StartNew{lapsed};
   if (is_held(lapsed)) return Refuse{Doubted{lapsed}, lapsed};
   if (lapsed.as<Failed>()) return StartAgain{owned(reopen(lapsed, Origin::claimed, now), request, fence, now), lapsed};
   if (lapsed.origin == Origin::enqueued) return Refuse{Busy{lapsed, Code::ALREADY_QUEUED, kPollAgain}, lapsed};
@@ -48,7 +48,7 @@ ClaimDecision claim_lapsed(const Run& lapsed, const ClaimRequest& request, Fence
 ClaimDecision claim_running(const Run& run, const Running& running, const ClaimRequest& request, Fence fence,
                             Instant now) {
   if (now >= running.lease_until) return claim_lapsed(end_lease(run, now), request, fence, now);
-  const bool own = !request.claim.is_nil() && running.claim == request.claim;
+  const bool own = !request.claim.is_nil() && running.claim == request.claim && !LK_SEEDED(claim_id_forgotten);
   if (own) return Refuse{Won{run, run.fence, running.lease_until}, {}};
   return Refuse{Busy{run, Code::ALREADY_RUNNING, running.lease_until - now}, {}};
 }
@@ -66,7 +66,14 @@ Run start_claimed(std::shared_ptr<const RunHead> head, const ClaimRequest& reque
 ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest& request, Fence fence, Instant now) {
   if (!latest || is_free(*latest, now)) return StartNew{{}};
   const Run& run = *latest;
-  if (is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
+  // Time may have ended it unseen: then its key is free, whatever the request.
+  const auto* running = run.as<Running>();
+  if (running && now >= running->lease_until) {
+    Run lapsed = end_lease(run, now);
+    if (is_free(lapsed, now)) return StartNew{std::move(lapsed)};
+  }
+  const bool looks = !LK_SEEDED(fingerprint_after_state) || run.as<Completed>();
+  if (looks && is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
   if (is_held(run)) return Refuse{Doubted{run}, {}};
   if (run.as<Completed>()) return Refuse{Replay{run}, {}};
   if (run.as<Failed>()) return StartAgain{owned(reopen(run, Origin::claimed, now), request, fence, now), {}};

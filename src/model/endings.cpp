@@ -1,5 +1,7 @@
 #include "model/endings.hpp"
 
+#include "base/seeded_bug.hpp"
+
 namespace latchkey {
 
 Run with_state(const Run& run, State state) {
@@ -15,7 +17,7 @@ Run give_up(const Run& run, std::string_view code, Effect effect, Instant now) {
 Run end_lease(const Run& run, Instant now) {
   const auto& running = std::get<Running>(run.state);
   if (running.cancel_requested) return with_state(run, Cancelled{now, std::string(kCancelled), Effect::unknown});
-  if (run.head->on_doubt == OnDoubt::hold) return with_state(run, InDoubt{now});
+  if (run.head->on_doubt == OnDoubt::hold && !LK_SEEDED(hold_reruns_after_lease)) return with_state(run, InDoubt{now});
   if (may_try_again(run, now)) return with_state(run, Queued{now, QueuedBy::lease_end});
   Run next = give_up(run, kOutcomeUnknown, Effect::unknown, now);
   if (next.last_error.empty()) next.last_error = "the lease ended and nobody said what happened";
@@ -29,6 +31,9 @@ Run reopen(const Run& run, Origin origin, Instant now) {
   next.attempt = 0;
   next.attempts_max = run.head->retry.retries + 1;
   next.first_attempt_at = {};
+  // Whoever opens it wants it run: predecessors that had failed it are waited for no more.
+  next.waiting_for = 0;
+  if (LK_SEEDED(generation_lowers_fence)) next.fence = Fence{0};
   return next;
 }
 

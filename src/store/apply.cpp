@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 
 namespace latchkey {
 namespace {
@@ -35,32 +36,36 @@ std::optional<Run> find_latest(Applying with, const auto& request) {
 
 std::optional<Run> find_for(Applying with, const std::optional<std::string>& tenant, RunId id) {
   auto run = with.tables.find(id);
-  if (run && tenant && run->head->tenant != *tenant) return std::nullopt;
+  if (run && tenant && run->head->tenant != *tenant && !LK_SEEDED(tenant_not_checked)) return std::nullopt;
   return run;
 }
 
-// Writes a change with all that follows from it: the dead letter, and what waited for this run.
+// Writes one change and, where it failed the run for good, its dead letter.
+std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after) {
+  with.tables.update(before, after);
+  const auto* failed = after.as<Failed>();
+  if (!failed || before.as<Failed>()) return std::nullopt;
+  if (LK_SEEDED(dead_letter_skipped) && failed->effect == Effect::unknown) return std::nullopt;
+  return with.tables.add_dead_letter(after);
+}
+
+// Writes a change with all that follows from it. Each dependent is written before the next one is looked at: it may
+// wait for several runs that end here.
 std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
-  std::optional<Uuid> dead_letter;
-  std::deque<std::pair<Run, Run>> changes{{before, after}};
-  bool first = true;
-  while (!changes.empty()) {
-    const auto [was, is] = std::move(changes.front());
-    changes.pop_front();
-    with.tables.update(was, is);
-    if (is.as<Failed>() && !was.as<Failed>()) {
-      const Uuid entry = with.tables.add_dead_letter(is);
-      if (first) dead_letter = entry;
-    }
-    first = false;
-    if (is.is_open()) continue;
+  const std::optional<Uuid> dead_letter = write_one(with, before, after);
+  std::deque<Run> ended;
+  if (after.is_settled()) ended.push_back(after);
+  for (; !ended.empty(); ended.pop_front()) {
+    const Run is = ended.front();
     for (const RunId& id : with.tables.dependents(is.id())) {
       const auto dependent = with.tables.find(id);
       if (!dependent) continue;
-      auto next = decide_predecessor(*dependent, is, with.now);
+      const auto next = decide_predecessor(*dependent, is, with.now);
       if (!next && dependent->is_open()) continue;  // goes on waiting
       with.tables.remove_wait(is.id(), id);
-      if (next) changes.emplace_back(*dependent, std::move(*next));
+      if (!next) continue;
+      write_one(with, *dependent, *next);
+      if (next->is_settled()) ended.push_back(*next);
     }
   }
   return dead_letter;
@@ -113,7 +118,7 @@ ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
     if (refuse->next) write(with, *latest, *refuse->next);
     return std::move(refuse->reply);
   }
-  with.tables.draw_fence();
+  if (!(LK_SEEDED(fence_reused) && latest)) with.tables.draw_fence();
   if (auto* start = std::get_if<StartNew>(&decision)) {
     if (start->ended) write(with, *latest, *start->ended);
     Run run = start_claimed(make_head(request, with.tables.next_id(with.now), with.now), request, fence, with.now);
@@ -234,7 +239,7 @@ Swept apply_sweep(Applying with, std::uint32_t limit) {
     LK_ASSERT(run);
     const auto next = decide_deadline(*run, with.now);
     LK_ASSERT(next);
-    write(with, *run, *next);
+    LK_SEEDED(dependents_forgotten) ? write_one(with, *run, *next) : write(with, *run, *next);
     swept.changed += 1;
   }
   swept.more = ids.size() == limit;
@@ -246,7 +251,8 @@ Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit
   const auto candidates = with.tables.purge_candidates(limit);
   for (const Run& run : candidates) {
     if (!may_purge(run, retention, with.now)) continue;
-    if (with.tables.has_unread_dead_letter(run.id()) || has_open_dependent(with, run.id())) continue;
+    const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
+    if (unread || has_open_dependent(with, run.id())) continue;
     for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
     with.tables.erase(run);
     swept.changed += 1;

@@ -1,0 +1,50 @@
+// Seeded bugs: mistakes that the simulation must catch, as a test (tests/simulation/seeded_bugs_test.cpp).
+// LK_SEEDED(name) is the constant false in production; built with LATCHKEY_SEEDED_BUGS it is true for the one bug that
+// is switched on.
+#pragma once
+
+#define LK_SEEDED_BUGS(X)                                                                 \
+  X(settle_ignores_fence)          /* an older owner's settle is accepted */              \
+  X(settle_after_requeue)          /* a late settle is accepted once the run is queued */ \
+  X(settle_ignores_cancel)         /* a cancelled run is tried again */                   \
+  X(attempts_counted_at_failure)   /* a caller that dies is not counted */                \
+  X(release_lowers_attempt)        /* instead of allowing one more */                     \
+  X(claim_id_forgotten)            /* a claim asked again is refused by itself */         \
+  X(fingerprint_after_state)       /* another request is told busy or not due */          \
+  X(window_from_creation)          /* the window starts before the completion */          \
+  X(hold_reruns_after_lease)       /* a doubtful effect is repeated */                    \
+  X(extend_ignores_fence)          /* a lapsed owner is told that it owns the run */      \
+  X(generation_lowers_fence)       /* a new generation forgets who owned the last */      \
+  X(fence_reused)                  /* two owners with one fence */                        \
+  X(dead_letter_skipped)           /* where the effect is unknown */                      \
+  X(purge_ignores_window)          /* the key is free too early */                        \
+  X(purge_ignores_dead_letter)     /* nobody reads what went wrong */                     \
+  X(predecessor_failure_releases)  /* dependents run after a failure */                   \
+  X(dependents_forgotten)          /* dependents of a swept run wait for ever */          \
+  X(tenant_not_checked)            /* another tenant's run is settled or cancelled */     \
+  X(store_clock_runs_back)         /* with the wall clock */                              \
+  X(lost_reply_taken_as_failure)   /* the claim is made again under a new id */           \
+  X(lease_measured_from_reply)     /* instead of from the request */                      \
+  X(lost_lease_not_noticed)        /* the effect goes on without a lease */               \
+  X(cached_replay_past_window)     /* the cache answers for a run that is over */         \
+  X(cached_replay_any_fingerprint) /* the cache answers another request */                \
+  X(cached_replay_not_counted)     /* why did it not run? nobody knows */
+
+#ifdef LATCHKEY_SEEDED_BUGS
+
+namespace latchkey {
+
+enum class SeededBug {
+  none,
+#define LK_NAME(name) name,
+  LK_SEEDED_BUGS(LK_NAME)
+#undef LK_NAME
+};
+inline SeededBug seeded_bug = SeededBug::none;
+
+}  // namespace latchkey
+
+#define LK_SEEDED(name) (::latchkey::seeded_bug == ::latchkey::SeededBug::name)
+#else
+#define LK_SEEDED(name) false
+#endif

@@ -1,0 +1,134 @@
+#include "engine/engine.hpp"
+
+#include "base/seeded_bug.hpp"
+#include "engine/validate.hpp"
+
+namespace latchkey {
+namespace {
+
+// Forwards the good requests of a batch and puts the others' errors in their places.
+template <class Reply, class Request, class Forward>
+void forward_good(std::vector<Request> requests, Done<std::vector<Reply>> done, Forward forward) {
+  std::vector<std::optional<Error>> faults;
+  bool any = false;
+  for (const Request& request : requests) any |= faults.emplace_back(find_fault(request)).has_value();
+  if (!any) return forward(std::move(requests), std::move(done));
+  std::vector<Request> good;
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    if (!faults[i]) good.push_back(std::move(requests[i]));
+  forward(std::move(good),
+          [faults = std::move(faults), done = std::move(done)](Result<std::vector<Reply>> some) mutable {
+            if (!some) return done(std::unexpected(some.error()));
+            std::vector<Reply> all;
+            auto next = some->begin();
+            for (auto& fault : faults) all.push_back(fault ? Reply{std::move(*fault)} : std::move(*next++));
+            done(std::move(all));
+          });
+}
+
+struct Suppressed {
+  RunId run;
+  std::string_view reason;
+};
+
+// Which run stood in a claim's way, and why; none when it won.
+std::optional<Suppressed> find_suppressed(const ClaimReply& reply) {
+  if (const auto* busy = std::get_if<Busy>(&reply)) return Suppressed{busy->run.id(), facts(busy->code).name};
+  if (const auto* not_due = std::get_if<NotDue>(&reply))
+    return Suppressed{not_due->run.id(), facts(Code::NOT_DUE).name};
+  if (const auto* doubted = std::get_if<Doubted>(&reply))
+    return Suppressed{doubted->run.id(), facts(Code::OUTCOME_UNKNOWN).name};
+  if (const auto* replay = std::get_if<Replay>(&reply)) return Suppressed{replay->run.id(), kReplayed};
+  if (const auto* mismatch = std::get_if<Mismatch>(&reply))
+    return Suppressed{mismatch->existing, facts(Code::KEY_REUSED).name};
+  return std::nullopt;
+}
+
+}  // namespace
+
+Engine::Engine(Store& store, Clock& clock, EngineSettings settings)
+    : store_(store), clock_(clock), settings_(settings), seen_(std::make_shared<Seen>(settings)) {}
+
+void Engine::note(Seen& seen, const ClaimReply& reply, std::string_view caller, Instant now) {
+  if (const auto suppressed = find_suppressed(reply))
+    seen.suppressions.note(suppressed->run, suppressed->reason, caller, now);
+}
+
+void Engine::claim(ClaimRequest request, Done<ClaimReply> done) {
+  if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
+  const Instant now = store_.now();
+  if (auto known = seen_->outcomes.find(request, now)) {
+    seen_->cached.fetch_add(1, std::memory_order_relaxed);
+    if (!LK_SEEDED(cached_replay_not_counted)) note(*seen_, *known, request.caller, now);
+    return done(std::move(*known));
+  }
+  std::string caller = request.caller;
+  store_.claim(std::move(request), [seen = seen_, &store = store_, caller = std::move(caller),
+                                    done = std::move(done)](Result<ClaimReply> reply) mutable {
+    if (reply && !std::holds_alternative<Won>(*reply)) {
+      const Instant at = store.now();
+      note(*seen, *reply, caller, at);
+      if (const auto* replay = std::get_if<Replay>(&*reply)) seen->outcomes.add(replay->run, at);
+    }
+    done(std::move(reply));
+  });
+}
+
+void Engine::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
+  forward_good<ExtendReply>(std::move(requests), std::move(done),
+                            [this](auto good, auto then) { store_.extend(std::move(good), std::move(then)); });
+}
+
+void Engine::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
+  auto remember = [seen = seen_, &store = store_,
+                   done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
+    if (replies)
+      for (const SettleReply& reply : *replies)
+        if (const auto* settled = std::get_if<Settled>(&reply); settled && settled->run.as<Completed>())
+          seen->outcomes.add(settled->run, store.now());
+    done(std::move(replies));
+  };
+  forward_good<SettleReply>(std::move(requests), Done<std::vector<SettleReply>>(std::move(remember)),
+                            [this](auto good, auto then) { store_.settle(std::move(good), std::move(then)); });
+}
+
+void Engine::enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) {
+  std::vector<std::string> callers;
+  for (const EnqueueRequest& request : requests) callers.push_back(request.caller);
+  auto count = [seen = seen_, &store = store_, callers = std::move(callers),
+                done = std::move(done)](Result<std::vector<EnqueueReply>> replies) mutable {
+    for (std::size_t i = 0; replies && i < replies->size(); ++i) {
+      const EnqueueReply& reply = (*replies)[i];
+      if (const auto* enqueued = std::get_if<Enqueued>(&reply); enqueued && enqueued->duplicate)
+        seen->suppressions.note(enqueued->run.id(), kDuplicate, callers[i], store.now());
+      if (const auto* mismatch = std::get_if<Mismatch>(&reply))
+        seen->suppressions.note(mismatch->existing, facts(Code::KEY_REUSED).name, callers[i], store.now());
+    }
+    done(std::move(replies));
+  };
+  forward_good<EnqueueReply>(std::move(requests), Done<std::vector<EnqueueReply>>(std::move(count)),
+                             [this](auto good, auto then) { store_.enqueue(std::move(good), std::move(then)); });
+}
+
+void Engine::take(TakeRequest request, Done<std::vector<Taken>> done) {
+  if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
+  store_.take(std::move(request), std::move(done));
+}
+
+void Engine::move(MoveRequest request, Done<MoveReply> done) {
+  if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
+  store_.move(std::move(request), std::move(done));
+}
+
+Result<std::optional<KeyAnswer>> Engine::why(const KeyName& name) {
+  auto run = store_.find_latest(name);
+  if (!run) return std::unexpected(run.error());
+  if (!*run) return std::nullopt;
+  auto written = store_.find_duplicates((*run)->id());
+  if (!written) return std::unexpected(written.error());
+  KeyAnswer answer{std::move(**run), written->value_or(Duplicates{})};
+  merge_duplicates(answer.suppressed, seen_->suppressions.find(answer.run.id()));
+  return answer;
+}
+
+}  // namespace latchkey
