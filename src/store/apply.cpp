@@ -221,8 +221,9 @@ MoveReply apply_move(Applying with, const MoveRequest& request) {
   if (reopens && run->head->guarded()) {
     const RunHead& head = *run->head;
     const auto latest = with.tables.find_latest({head.tenant, head.function, head.key, head.key_hash});
-    if (latest && latest->id() != run->id()) {
-      if (latest->is_open() || latest->in_window(with.now))
+    // A newer run may hold the key, or have held it and be purged: either way the key is this run's again from now on.
+    if (!latest || latest->id() != run->id()) {
+      if (latest && (latest->is_open() || latest->in_window(with.now)))
         return Error{Code::MOVE_REFUSED, "the key belongs to a newer run: " + to_string(latest->id())};
       with.tables.point_key(*run);
     }
