@@ -62,6 +62,8 @@ void Ledger::issued(const Won& won, Instant now, bool asked_again) {
   check(fences.empty() || fences.back() < won.fence, name_of(won.fence) + " does not rise: " + name_of(run));
   for (const Fence older : fences) {
     const Owner& owner = owners_.at(older);
+    const bool doubtful = run.head->on_doubt == OnDoubt::hold && owner.run == run.id() && !owner.ended;
+    check(!doubtful, "tried again in spite of doubt: " + name_of(run));
     check(owner.ended || owner.lease_until <= now,
           name_of(won.fence) + " was given while the lease of " + name_of(older) + " was good: " + name_of(run));
   }
@@ -192,6 +194,10 @@ void Ledger::saw(const MoveRequest& request, const MoveReply& reply) {
   check(!request.tenant || *request.tenant == moved->run.head->tenant, "another tenant's run was moved");
   if (moved->changed) {
     if (const auto* resolve = std::get_if<ResolveCompleted>(&request.move)) completed(moved->run, resolve->result);
+    const bool resolved =
+        std::holds_alternative<ResolveRerun>(request.move) || std::holds_alternative<ResolveFailed>(request.move);
+    if (const auto owner = owners_.find(moved->run.fence); resolved && owner != owners_.end())
+      owner->second.ended = true;  // a person says so
     if (std::holds_alternative<ResolveRerun>(request.move)) known(moved->run).extra_tries[moved->run.generation] += 1;
   }
   look(moved->run);
