@@ -1,6 +1,7 @@
 #include "simulation/sim_store.hpp"
 
 #include "base/assert.hpp"
+#include "simulation/queued_store.hpp"
 #include "store/memory/memory_store.hpp"
 #if __has_include("store/sqlite/sqlite_store.hpp") && !defined(LATCHKEY_SEEDED_BUGS)
 #define LATCHKEY_SIM_SQLITE
@@ -25,6 +26,19 @@ class SimMemory final : public SimStore {
 
  private:
   MemoryStore store_;
+};
+
+class SimQueued final : public SimStore {
+ public:
+  SimQueued(Clock& clock, Random& random) : memory_(clock, random), queue_(memory_) {}
+  Store& store() override { return queue_; }
+  bool stepped() const override { return true; }
+  std::size_t step() override { return queue_.step(); }
+  void crash() override { queue_.crash(); }
+
+ private:
+  MemoryStore memory_;
+  QueuedStore queue_;
 };
 
 #ifdef LATCHKEY_SIM_SQLITE
@@ -80,6 +94,7 @@ std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& rando
 #ifdef LATCHKEY_SIM_SQLITE
   if (kind == StoreKind::sqlite) return std::make_unique<SimSqlite>(clock, random);
 #endif
+  if (kind == StoreKind::queued) return std::make_unique<SimQueued>(clock, random);
   LK_ASSERT(kind == StoreKind::memory);
   return std::make_unique<SimMemory>(clock, random);
 }

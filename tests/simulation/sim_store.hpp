@@ -22,7 +22,8 @@ class SimStore {
   virtual void crash() = 0;
 };
 
-enum class StoreKind { memory, sqlite };
+// queued: memory whose commands wait for a commit.
+enum class StoreKind { memory, queued, sqlite };
 bool has_sqlite();
 std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random);
 

@@ -9,9 +9,9 @@ namespace latchkey::sim {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-constexpr std::uint64_t kMemorySeeds = 150, kSqliteSeeds = 40;
+constexpr std::uint64_t kMemorySeeds = 100, kQueuedSeeds = 50, kSqliteSeeds = 40;
 #else
-constexpr std::uint64_t kMemorySeeds = 1500, kSqliteSeeds = 500;
+constexpr std::uint64_t kMemorySeeds = 1500, kQueuedSeeds = 500, kSqliteSeeds = 500;
 #endif
 
 std::string tell(const World& world) {
@@ -32,7 +32,9 @@ void play_seeds(StoreKind kind, std::uint64_t from, std::uint64_t count) {
   }
 }
 
-TEST(Simulation, MemorySeeds) { play_seeds(StoreKind::memory, 1, has_sqlite() ? kMemorySeeds : 2000); }
+TEST(Simulation, MemorySeeds) { play_seeds(StoreKind::memory, 1, kMemorySeeds); }
+
+TEST(Simulation, QueuedSeeds) { play_seeds(StoreKind::queued, 1, kQueuedSeeds); }
 
 TEST(Simulation, SqliteSeeds) {
   if (!has_sqlite()) GTEST_SKIP() << "the SQLite store is not here yet";
@@ -53,12 +55,13 @@ TEST(Simulation, TheSameSeedIsTheSameWorld) {
 TEST(Simulation, OneSeed) {
   const char* seed = std::getenv("LATCHKEY_SIM_SEED");
   if (!seed) GTEST_SKIP() << "LATCHKEY_SIM_SEED is not set";
-  for (const StoreKind kind : {StoreKind::memory, StoreKind::sqlite}) {
+  static constexpr const char* kNames[] = {"memory", "queued memory", "sqlite"};
+  for (const StoreKind kind : {StoreKind::memory, StoreKind::queued, StoreKind::sqlite}) {
     if (kind == StoreKind::sqlite && !has_sqlite()) continue;
     World world(std::strtoull(seed, nullptr, 10), kind);
     world.tracing = true;
     world.play();
-    std::printf("seed %s on %s: %llu events\n%s", seed, kind == StoreKind::memory ? "memory" : "sqlite",
+    std::printf("seed %s on %s: %llu events\n%s", seed, kNames[static_cast<int>(kind)],
                 static_cast<unsigned long long>(world.events), tell(world).c_str());
     EXPECT_TRUE(world.ledger.violations.empty());
   }

@@ -89,6 +89,7 @@ void World::commit_soon() {
 
 void World::commit() {
   commit_planned_ = false;
+  commits_ += 1;
   committing_ = true;
   const std::size_t commands = disk->step();
   committing_ = false;
@@ -107,10 +108,10 @@ void World::after_commit(std::function<void(bool)> check) {
 }
 
 void World::run_until(Duration until) {
-  while (clock.step(until)) {
-    const bool was_planned = commit_planned_;
+  for (std::uint64_t commits = commits_; clock.step(until); commits = commits_) {
     poll();
-    if (!was_planned && engine) commit_soon();
+    // Whatever ran may have asked the store for something; a commit that did nothing did not.
+    if (commits == commits_ && engine) commit_soon();
     if (++events % 64 == 0 && engine) ledger.scan(engine->store(), plan.retention);
   }
 }

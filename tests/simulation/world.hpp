@@ -100,6 +100,7 @@ class World {
   std::shared_ptr<Life> server_;
   bool commit_planned_ = false;
   bool committing_ = false;
+  std::uint64_t commits_ = 0;
   std::vector<std::function<void(bool)>> checks_;
   std::vector<std::unique_ptr<LifeClock>> server_clocks_;
   std::vector<std::unique_ptr<Process>> cast_;
