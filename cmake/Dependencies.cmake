@@ -10,6 +10,7 @@ find_package(CLI11 REQUIRED)
 find_package(prometheus-cpp REQUIRED)
 if(LATCHKEY_TESTS)
   find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
 endif()
 
 set(sqlite_source ${PROJECT_SOURCE_DIR}/third_party/sqlite/node_modules/better-sqlite3/deps/sqlite3)

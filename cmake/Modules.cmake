@@ -8,7 +8,7 @@ function(latchkey_module name)
   target_include_directories(latchkey_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(latchkey_${name} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:latchkey_options>)
   if(LATCHKEY_TESTS AND tests)
-    latchkey_test(${name}_test SOURCES ${tests} LIBS latchkey_${name})
+    latchkey_test(${name}_test SOURCES ${tests} LIBS latchkey_${name} latchkey_test_support)
   endif()
 endfunction()
 

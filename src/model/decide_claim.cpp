@@ -16,7 +16,8 @@ Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now)
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
-  next.state = Running{.started_at = now, .lease_until = now + request.lease, .claim = request.claim, .session = {}};
+  next.state =
+      Running{.started_at = now, .lease_until = add_capped(now, request.lease), .claim = request.claim, .session = {}};
   return next;
 }
 
@@ -32,22 +33,24 @@ bool is_mismatch(const Run& run, const std::optional<Fingerprint>& fingerprint) 
          *run.head->fingerprint != *fingerprint;
 }
 
-bool is_held(const Run& run) {
+// Its effect may have happened, and the run or whoever asks now wants a person to decide.
+bool is_held(const Run& run, OnDoubt asked) {
   const auto* failed = run.as<Failed>();
-  return run.as<InDoubt>() || (failed && failed->effect == Effect::unknown && run.head->on_doubt == OnDoubt::hold);
+  const bool hold = run.head->on_doubt == OnDoubt::hold || asked == OnDoubt::hold;
+  return run.as<InDoubt>() || (failed && failed->effect == Effect::unknown && hold);
 }
 
-// Its lease is over and nobody has noticed yet.
-ClaimDecision claim_lapsed(const Run& lapsed, const ClaimRequest& request, Fence fence, Instant now) {
-  if (is_held(lapsed)) return Refuse{Doubted{lapsed}, lapsed};
-  if (lapsed.as<Failed>()) return StartAgain{owned(reopen(lapsed, Origin::claimed, now), request, fence, now), lapsed};
-  if (lapsed.origin == Origin::enqueued) return Refuse{Busy{lapsed, Code::ALREADY_QUEUED, kPollAgain}, lapsed};
-  return StartAgain{owned(lapsed, request, fence, now), {}};
+// Latchkey's own runs are unique by origin in every state: only a person opens them again.
+std::optional<Refuse> keep_own(const Run& run) {
+  if (run.head->made_by != MadeBy::latchkey || run.is_open()) return std::nullopt;
+  if (run.as<Completed>()) return Refuse{Replay{run}, {}};
+  return Refuse{Busy{run, Code::MOVE_REFUSED, {}}, {}};
 }
 
 ClaimDecision claim_running(const Run& run, const Running& running, const ClaimRequest& request, Fence fence,
                             Instant now) {
-  if (now >= running.lease_until) return claim_lapsed(end_lease(run, now), request, fence, now);
+  // Its caller may still come back with the truth, but whoever claims first owns it.
+  if (now >= running.lease_until) return StartAgain{owned(run, request, fence, now), {}};
   const bool own = !request.claim.is_nil() && running.claim == request.claim && !LK_SEEDED(claim_id_forgotten);
   if (own) return Refuse{Won{run, run.fence, running.lease_until}, {}};
   return Refuse{Busy{run, Code::ALREADY_RUNNING, running.lease_until - now}, {}};
@@ -64,21 +67,19 @@ Run start_claimed(std::shared_ptr<const RunHead> head, const ClaimRequest& reque
 }
 
 ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest& request, Fence fence, Instant now) {
-  if (!latest || is_free(*latest, now)) return StartNew{{}};
-  const Run& run = *latest;
-  // Time may have ended it unseen: then its key is free, whatever the request.
-  const auto* running = run.as<Running>();
-  if (running && now >= running->lease_until) {
-    Run lapsed = end_lease(run, now);
-    if (is_free(lapsed, now)) return StartNew{std::move(lapsed)};
-  }
+  if (!latest) return StartNew{{}};
+  // Time first: the answer is the same whether the sweeper has come by or not.
+  const std::optional<Run> ended = decide_deadline(*latest, now);
+  const Run& run = ended ? *ended : *latest;
+  if (auto kept = keep_own(run)) return *std::move(kept);
+  if (is_free(run, now)) return StartNew{ended};
   const bool looks = !LK_SEEDED(fingerprint_after_state) || run.as<Completed>();
   if (looks && is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
-  if (is_held(run)) return Refuse{Doubted{run}, {}};
+  if (is_held(run, request.on_doubt)) return Refuse{Doubted{run}, ended};
   if (run.as<Completed>()) return Refuse{Replay{run}, {}};
-  if (run.as<Failed>()) return StartAgain{owned(reopen(run, Origin::claimed, now), request, fence, now), {}};
+  if (run.as<Failed>()) return StartAgain{owned(reopen(run, Origin::claimed, now), request, fence, now), ended};
   if (const auto* queued = run.as<Queued>()) {
-    if (run.origin == Origin::enqueued) return Refuse{Busy{run, Code::ALREADY_QUEUED, kPollAgain}, {}};
+    if (run.origin == Origin::enqueued) return Refuse{Busy{run, Code::ALREADY_QUEUED, kPollAgain}, ended};
     if (now < queued->due_at) return Refuse{NotDue{run, queued->due_at - now}, {}};
     return StartAgain{owned(run, request, fence, now), {}};
   }
@@ -90,11 +91,12 @@ EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRe
   const Run& run = *latest;
   const bool own = !request.claim.is_nil() && run.head->claim == request.claim;
   if (own || request.made_by == MadeBy::latchkey) return Stands{Enqueued{run, !own}};
-  if (is_free(run, now)) return EnqueueNew{};
+  const bool latchkeys = run.head->made_by == MadeBy::latchkey;
+  if (is_free(run, now) && !latchkeys) return EnqueueNew{};
   if (is_mismatch(run, request.fingerprint)) return Stands{Mismatch{run.id()}};
-  if (run.as<Failed>() && !is_held(run)) {
+  if (run.as<Failed>() && !latchkeys && !is_held(run, request.on_doubt)) {
     Run next = reopen(run, Origin::enqueued, now);
-    next.state = Queued{now + request.delay, QueuedBy::reopen};
+    next.state = Queued{add_capped(now, request.delay), QueuedBy::reopen};
     return Reopen{std::move(next)};
   }
   return Stands{Enqueued{run, true}};

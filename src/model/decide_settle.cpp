@@ -10,14 +10,16 @@ Run fail_try(const Run& run, const Fail& fail, Dice dice, Instant now) {
   noted.last_error = fail.message;
   noted.last_error_code = fail.code;
   if (LK_SEEDED(attempts_counted_at_failure)) noted.attempt += 1;
-  if (fail.outcome_unknown && run.head->on_doubt == OnDoubt::hold) return with_state(noted, InDoubt{now});
+  if (fail.outcome_unknown && run.head->on_doubt == OnDoubt::hold)
+    return with_state(noted, run.as<InDoubt>() ? *run.as<InDoubt>() : InDoubt{now});
   const Effect effect = fail.outcome_unknown ? Effect::unknown : Effect::none;
   if (!fail.retryable && !fail.outcome_unknown) return give_up(noted, kExecutionError, effect, now);
   Duration delay = run.head->retry.delay_after(run.attempt, dice);
   if (fail.retry_after) delay = std::max(delay, std::min(*fail.retry_after, kRetryAfterMax));
-  if (!may_try_again(run, now + delay))
+  const Instant due_at = add_capped(now, delay);
+  if (!may_try_again(run, due_at))
     return give_up(noted, fail.outcome_unknown ? kOutcomeUnknown : kRetriesExceeded, effect, now);
-  return with_state(noted, Queued{now + delay, QueuedBy::failed_try});
+  return with_state(noted, Queued{due_at, fail.outcome_unknown ? QueuedBy::doubtful_try : QueuedBy::failed_try});
 }
 
 Run give_back(const Run& run, Instant due_at) {
@@ -38,7 +40,7 @@ struct End {
   Run operator()(const Complete& complete) const { return with_state(run, Completed{now, complete.result}); }
   Run operator()(const Fail& fail) const { return fail_try(run, fail, dice, now); }
   Run operator()(const Release&) const { return give_back(run, now); }
-  Run operator()(const Snooze& snooze) const { return give_back(run, now + snooze.span); }
+  Run operator()(const Snooze& snooze) const { return give_back(run, add_capped(now, snooze.span)); }
 };
 
 // The same settle again, by the same owner: its reply was lost. Nothing changes and the answer is the same.
@@ -48,11 +50,13 @@ bool is_repeat(const Run& run, const Ending& ending) {
   if (run.as<Cancelled>()) return !std::holds_alternative<Complete>(ending);
   if (run.as<InDoubt>()) {
     const auto* fail = std::get_if<Fail>(&ending);
-    return fail && fail->outcome_unknown && fail->message == run.last_error && fail->code == run.last_error_code;
+    return fail && fail->outcome_unknown && run.head->on_doubt == OnDoubt::hold && fail->message == run.last_error &&
+           fail->code == run.last_error_code;
   }
   const auto* queued = run.as<Queued>();
   if (!queued) return false;
-  if (queued->by == QueuedBy::failed_try) return std::holds_alternative<Fail>(ending);
+  if (queued->by == QueuedBy::failed_try || queued->by == QueuedBy::doubtful_try)
+    return std::holds_alternative<Fail>(ending);
   if (queued->by == QueuedBy::release)
     return std::holds_alternative<Release>(ending) || std::holds_alternative<Snooze>(ending);
   return false;

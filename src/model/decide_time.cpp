@@ -12,18 +12,39 @@ bool waits_for_caller(const Run& run) {
          !running->cancel_requested && run.attempt < run.attempts_max;
 }
 
+// From when on no retry of this generation may start; none when there is no such time.
+std::optional<Instant> retries_end(const Run& run) {
+  if (run.head->retry.total == Duration::max()) return std::nullopt;
+  return add_capped(add_capped(run.first_attempt_at, run.head->retry.total), Duration{1});
+}
+
+bool is_retry(const Queued& queued) {
+  return queued.by == QueuedBy::failed_try || queued.by == QueuedBy::doubtful_try || queued.by == QueuedBy::lease_end;
+}
+
+// The last try's owner was not heard of, or did not know.
+bool is_doubtful(const Queued& queued) {
+  return queued.by == QueuedBy::doubtful_try || queued.by == QueuedBy::lease_end;
+}
+
+std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
+}
+
 }  // namespace
 
 std::optional<Run> decide_take(const Run& run, const TakeRequest& request, Fence fence, Instant now) {
   const auto* queued = run.as<Queued>();
   if (!queued || run.origin != Origin::enqueued || run.waiting_for > 0 || now < queued->due_at) return std::nullopt;
+  if (decide_deadline(run, now)) return std::nullopt;
   Run next = run;
   if (!LK_SEEDED(attempts_counted_at_failure) || next.attempt == 0) next.attempt += 1;
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
   next.state = Running{.started_at = now,
-                       .lease_until = now + request.lease.value_or(run.head->lease),
+                       .lease_until = add_capped(now, request.lease.value_or(run.head->lease)),
                        .claim = {},
                        .session = request.session};
   return next;
@@ -35,25 +56,31 @@ ExtendDecision decide_extend(const Run& run, const ExtendRequest& request, Insta
     return {{}, Error{Code::LEASE_LOST, "the lease is not yours any more"}};
   Running longer = *running;
   // A lease is never shortened by a heartbeat.
-  longer.lease_until = std::max(running->lease_until, now + request.lease.value_or(run.head->lease));
+  longer.lease_until = std::max(running->lease_until, add_capped(now, request.lease.value_or(run.head->lease)));
   const Extended reply{longer.lease_until, longer.cancel_requested};
   if (longer == *running) return {{}, reply};
   return {with_state(run, longer), reply};
 }
 
 std::optional<Instant> next_deadline(const Run& run) {
-  if (const auto* running = run.as<Running>())
-    return running->lease_until + (waits_for_caller(run) ? kCallerPatience : Duration{0});
+  if (const auto* running = run.as<Running>()) {
+    if (!waits_for_caller(run)) return running->lease_until;
+    return std::max(running->lease_until, *earlier(running->lease_until + kCallerPatience, retries_end(run)));
+  }
   const auto* queued = run.as<Queued>();
-  if (queued && run.origin == Origin::claimed) return queued->due_at + kCallerPatience;
-  return std::nullopt;
+  if (!queued) return std::nullopt;
+  std::optional<Instant> deadline;
+  if (run.origin == Origin::claimed) deadline = queued->due_at + kCallerPatience;
+  if (is_retry(*queued)) deadline = earlier(deadline, retries_end(run));
+  return deadline;
 }
 
 std::optional<Run> decide_deadline(const Run& run, Instant now) {
   const auto deadline = next_deadline(run);
   if (!deadline || now < *deadline) return std::nullopt;
-  if (run.as<Queued>()) return give_up(run, kRetriesExceeded, Effect::none, now);
-  if (waits_for_caller(run)) return give_up(run, kOutcomeUnknown, Effect::unknown, now);
+  if (const auto* queued = run.as<Queued>(); queued && !is_doubtful(*queued))
+    return give_up(run, kRetriesExceeded, Effect::none, now);
+  if (run.as<Queued>() || waits_for_caller(run)) return give_up(run, kOutcomeUnknown, Effect::unknown, now);
   return end_lease(run, now);
 }
 
@@ -77,7 +104,7 @@ std::optional<Run> decide_predecessor(const Run& run, const Run& predecessor, In
 bool may_purge(const Run& run, const Retention& retention, Instant now) {
   if (run.is_open()) return false;
   const Duration kept = run.as<Failed>() ? retention.failed : retention.done;
-  return now >= run.settled_at() + kept && (!run.in_window(now) || LK_SEEDED(purge_ignores_window));
+  return now - run.settled_at() >= kept && (!run.in_window(now) || LK_SEEDED(purge_ignores_window));
 }
 
 }  // namespace latchkey

@@ -3,6 +3,13 @@
 #include "base/seeded_bug.hpp"
 
 namespace latchkey {
+namespace {
+
+// A dead letter always says why.
+constexpr std::string_view kSilenceReason = "the lease ended and nobody said what happened";
+constexpr std::string_view kPredecessorReason = "a run that this one waits for did not complete";
+
+}  // namespace
 
 Run with_state(const Run& run, State state) {
   Run next = run;
@@ -11,7 +18,9 @@ Run with_state(const Run& run, State state) {
 }
 
 Run give_up(const Run& run, std::string_view code, Effect effect, Instant now) {
-  return with_state(run, Failed{now, std::string(code), effect});
+  Run next = with_state(run, Failed{now, std::string(code), effect});
+  if (next.last_error.empty()) next.last_error = code == kPredecessorFailed ? kPredecessorReason : kSilenceReason;
+  return next;
 }
 
 Run end_lease(const Run& run, Instant now) {
@@ -19,9 +28,7 @@ Run end_lease(const Run& run, Instant now) {
   if (running.cancel_requested) return with_state(run, Cancelled{now, std::string(kCancelled), Effect::unknown});
   if (run.head->on_doubt == OnDoubt::hold && !LK_SEEDED(hold_reruns_after_lease)) return with_state(run, InDoubt{now});
   if (may_try_again(run, now)) return with_state(run, Queued{now, QueuedBy::lease_end});
-  Run next = give_up(run, kOutcomeUnknown, Effect::unknown, now);
-  if (next.last_error.empty()) next.last_error = "the lease ended and nobody said what happened";
-  return next;
+  return give_up(run, kOutcomeUnknown, Effect::unknown, now);
 }
 
 Run reopen(const Run& run, Origin origin, Instant now) {
@@ -31,15 +38,14 @@ Run reopen(const Run& run, Origin origin, Instant now) {
   next.attempt = 0;
   next.attempts_max = run.head->retry.retries + 1;
   next.first_attempt_at = {};
-  // Whoever opens it wants it run: predecessors that had failed it are waited for no more.
-  next.waiting_for = 0;
+  next.waiting_for = 0;  // what it waited for has ended, or is not waited for any more
   if (LK_SEEDED(generation_lowers_fence)) next.fence = Fence{0};
   return next;
 }
 
 bool may_try_again(const Run& run, Instant at) {
   if (run.attempt >= run.attempts_max) return false;
-  return run.head->retry.total == Duration::max() || at <= run.first_attempt_at + run.head->retry.total;
+  return run.head->retry.total == Duration::max() || at - run.first_attempt_at <= run.head->retry.total;
 }
 
 }  // namespace latchkey

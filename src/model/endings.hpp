@@ -1,6 +1,8 @@
 // How a try ends: pieces that several decisions share. All pure.
 #pragma once
 
+#include <algorithm>
+
 #include "model/run.hpp"
 
 namespace latchkey {
@@ -11,6 +13,12 @@ inline constexpr std::string_view kExecutionError = "EXECUTION_ERROR";
 inline constexpr std::string_view kOutcomeUnknown = "OUTCOME_UNKNOWN";
 inline constexpr std::string_view kPredecessorFailed = "PREDECESSOR_FAILED";
 inline constexpr std::string_view kCancelled = "CANCELLED";
+
+// No instant that is stored lies after this (9999-12-31), so that sums of stored instants and spans cannot overflow.
+inline constexpr Instant kFarthest{Duration{253'402'300'799'999}};
+constexpr Instant add_capped(Instant at, Duration span) {
+  return span >= kFarthest - at ? kFarthest : at + std::max(span, Duration{0});
+}
 
 Run with_state(const Run& run, State state);
 // Failed for good: the store writes its dead letter in the same transaction.

@@ -31,8 +31,10 @@ struct RetryPolicy {
   // The delay after failed attempt number `attempt`, counted from 1.
   constexpr Duration delay_after(std::uint32_t attempt, Dice dice) const {
     std::int64_t ms = std::min(first, ceiling).count();
-    for (std::uint32_t i = 1; i < attempt && ms < ceiling.count(); ++i) {
-      if (factor != 0 && ms > ceiling.count() / factor) {
+    const bool grows = factor > 1 && ms > 0;
+    if (factor == 0 && attempt > 1) ms = 0;
+    for (std::uint32_t i = 1; grows && i < attempt && ms < ceiling.count(); ++i) {
+      if (ms > ceiling.count() / factor) {
         ms = ceiling.count();
       } else {
         ms *= factor;
@@ -54,7 +56,7 @@ struct RetryPolicy {
       case Jitter::equal:
         return ms / 2 + part(ms - ms / 2);
       case Jitter::additive:
-        return ms + part(first.count());
+        return ms + std::min(part(first.count()), std::numeric_limits<std::int64_t>::max() - ms);
     }
     return ms;
   }

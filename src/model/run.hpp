@@ -77,8 +77,9 @@ struct RunHead {
   bool guarded() const { return !key.empty() && guard != Guard::none; }
 };
 
-// Why a run is queued: a settle that is repeated must recognise its own move.
-enum class QueuedBy : std::uint8_t { enqueue, failed_try, release, lease_end, reopen };
+// Why a run is queued: a settle that is repeated must recognise its own move. doubtful_try: a failed try whose effect
+// may have happened, under `rerun`.
+enum class QueuedBy : std::uint8_t { enqueue, failed_try, release, lease_end, reopen, doubtful_try };
 
 struct Queued {
   Instant due_at;

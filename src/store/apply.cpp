@@ -1,10 +1,10 @@
 #include "store/apply.hpp"
 
 #include <algorithm>
-#include <deque>
 
 #include "base/assert.hpp"
 #include "base/seeded_bug.hpp"
+#include "model/endings.hpp"
 
 namespace latchkey {
 namespace {
@@ -40,7 +40,7 @@ std::optional<Run> find_for(Applying with, const std::optional<std::string>& ten
   return run;
 }
 
-// Writes one change and, where it failed the run for good, its dead letter.
+// Writes one change, with its dead letter if it failed for good.
 std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after) {
   with.tables.update(before, after);
   const auto* failed = after.as<Failed>();
@@ -49,25 +49,29 @@ std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after
   return with.tables.add_dead_letter(after);
 }
 
-// Writes a change with all that follows from it. Each dependent is written before the next one is looked at: it may
-// wait for several runs that end here.
-std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
-  const std::optional<Uuid> dead_letter = write_one(with, before, after);
-  std::deque<Run> ended;
-  if (after.is_settled()) ended.push_back(after);
-  for (; !ended.empty(); ended.pop_front()) {
-    const Run is = ended.front();
-    for (const RunId& id : with.tables.dependents(is.id())) {
+// What a settled run means for those that wait for it, and theirs in turn.
+void release_dependents(Applying with, const Run& settled) {
+  std::vector<Run> ended{settled};
+  while (!ended.empty()) {
+    const Run predecessor = std::move(ended.back());
+    ended.pop_back();
+    for (const RunId& id : with.tables.dependents(predecessor.id())) {
       const auto dependent = with.tables.find(id);
       if (!dependent) continue;
-      const auto next = decide_predecessor(*dependent, is, with.now);
-      if (!next && dependent->is_open()) continue;  // goes on waiting
-      with.tables.remove_wait(is.id(), id);
+      auto next = decide_predecessor(*dependent, predecessor, with.now);
+      if (!next && dependent->is_open() && dependent->waiting_for > 0) continue;  // goes on waiting
+      with.tables.remove_wait(predecessor.id(), id);
       if (!next) continue;
       write_one(with, *dependent, *next);
-      if (next->is_settled()) ended.push_back(*next);
+      if (next->is_settled()) ended.push_back(std::move(*next));
     }
   }
+}
+
+// Writes a change with all that follows from it: the dead letter, and what waited for this run.
+std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
+  const auto dead_letter = write_one(with, before, after);
+  if (after.is_settled() && with.tables.has_waits()) release_dependents(with, after);
   return dead_letter;
 }
 
@@ -83,6 +87,27 @@ Result<std::vector<Run>> find_predecessors(Applying with, const EnqueueRequest& 
   return found;
 }
 
+// Writes a queued run (a new one, or `before` opened again) that waits for those of its predecessors that have not
+// ended as wanted. Gives the run as it then is.
+Run start_waiting(Applying with, Run queued, const Run* before, const std::vector<Run>& predecessors) {
+  queued.waiting_for = static_cast<std::uint32_t>(predecessors.size());
+  if (before) {
+    with.tables.update(*before, queued);
+  } else {
+    with.tables.insert(queued);
+  }
+  Run run = queued;
+  for (const Run& predecessor : predecessors) {
+    if (auto next = decide_predecessor(run, predecessor, with.now)) {
+      run = std::move(*next);
+    } else if (run.is_open()) {
+      with.tables.add_wait(predecessor.id(), run.id());
+    }
+  }
+  if (run.waiting_for != queued.waiting_for || run.is_settled()) write(with, queued, run);
+  return run;
+}
+
 bool has_open_dependent(Applying with, RunId id) {
   for (const RunId& dependent : with.tables.dependents(id)) {
     const auto run = with.tables.find(dependent);
@@ -91,19 +116,20 @@ bool has_open_dependent(Applying with, RunId id) {
   return false;
 }
 
-// The follow-up's own key: unique by the run that made it and its place, whatever becomes of it.
+// A follow-up without a key gets its own: unique by the run that made it and its place, whatever becomes of it. One
+// with a key stands under that key like any other request, in the tenant of the run that made it.
 EnqueueRequest own_key(EnqueueRequest follow_up, const Run& parent, std::size_t position) {
   follow_up.tenant = parent.head->tenant;
-  follow_up.made_by = MadeBy::latchkey;
   if (follow_up.key.empty()) {
+    follow_up.made_by = MadeBy::latchkey;
     follow_up.key = "follow-up:" + to_string(parent.id()) + ":" + std::to_string(position);
     follow_up.guard = Guard::once;
-    follow_up.key_hash = thread_sha256()
-                             .add_prefixed(follow_up.tenant)
-                             .add_prefixed(follow_up.function)
-                             .add_prefixed(follow_up.key)
-                             .finish();
   }
+  follow_up.key_hash = thread_sha256()
+                           .add_prefixed(follow_up.tenant)
+                           .add_prefixed(follow_up.function)
+                           .add_prefixed(follow_up.key)
+                           .finish();
   return follow_up;
 }
 
@@ -123,47 +149,40 @@ ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
     if (start->ended) write(with, *latest, *start->ended);
     Run run = start_claimed(make_head(request, with.tables.next_id(with.now), with.now), request, fence, with.now);
     with.tables.insert(run);
-    return Won{std::move(run), fence, with.now + request.lease};
+    const Instant lease_until = std::get<Running>(run.state).lease_until;
+    return Won{std::move(run), fence, lease_until};
   }
   auto& again = std::get<StartAgain>(decision);
   if (again.ended) write(with, *latest, *again.ended);
   with.tables.update(again.ended ? *again.ended : *latest, again.next);
-  return Won{std::move(again.next), fence, with.now + request.lease};
+  const Instant lease_until = std::get<Running>(again.next.state).lease_until;
+  return Won{std::move(again.next), fence, lease_until};
 }
 
 EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
   std::optional<Run> latest = find_latest(with, request);
-  EnqueueDecision decision = decide_enqueue(latest, request, with.now);
-  if (auto* stands = std::get_if<Stands>(&decision)) return std::move(stands->reply);
-  if (auto* reopened = std::get_if<Reopen>(&decision)) {
-    write(with, *latest, reopened->next);
-    return Enqueued{std::move(reopened->next), false};
-  }
-  auto predecessors = find_predecessors(with, request);
+  // Time first: the answer is the same whether the sweeper has come by or not.
+  const std::optional<Run> ended = latest ? decide_deadline(*latest, with.now) : std::nullopt;
+  EnqueueDecision decision = decide_enqueue(ended ? ended : latest, request, with.now);
+  auto* stands = std::get_if<Stands>(&decision);
+  if (stands && std::holds_alternative<Mismatch>(stands->reply)) return std::move(stands->reply);
+  auto predecessors = stands ? Result<std::vector<Run>>{} : find_predecessors(with, request);
   if (!predecessors) return predecessors.error();
+  if (ended) {
+    write(with, *latest, *ended);
+    latest = ended;
+  }
+  if (stands) return std::move(stands->reply);
+  if (auto* reopened = std::get_if<Reopen>(&decision)) {
+    std::erase_if(*predecessors, [&](const Run& run) { return run.id() == latest->id(); });  // not for itself
+    return Enqueued{start_waiting(with, std::move(reopened->next), &*latest, *predecessors), false};
+  }
   auto head = make_head(request, with.tables.next_id(with.now), with.now);
   head->priority = request.priority;
   head->made_by = request.made_by;
   head->on_failed = request.on_failed;
-  const Run queued =
-      start_queued(std::move(head), with.now + request.delay, static_cast<std::uint32_t>(predecessors->size()));
-  Run run = queued;
-  std::vector<RunId> waits;
-  for (const Run& predecessor : *predecessors) {
-    if (auto next = decide_predecessor(run, predecessor, with.now)) {
-      run = std::move(*next);
-    } else {
-      waits.push_back(predecessor.id());
-    }
-  }
-  if (run.is_settled()) {
-    with.tables.insert(queued);
-    write(with, queued, run);
-    return Enqueued{std::move(run), false};
-  }
-  with.tables.insert(run);
-  for (const RunId& predecessor : waits) with.tables.add_wait(predecessor, run.id());
-  return Enqueued{std::move(run), false};
+  Run run = start_queued(std::move(head), add_capped(with.now, request.delay), 0);
+  return Enqueued{start_waiting(with, std::move(run), nullptr, *predecessors), false};
 }
 
 std::vector<Taken> apply_take(Applying with, const TakeRequest& request) {
@@ -171,6 +190,10 @@ std::vector<Taken> apply_take(Applying with, const TakeRequest& request) {
   for (const RunId& id : with.tables.ready(request, with.now)) {
     const auto run = with.tables.find(id);
     LK_ASSERT(run);
+    if (const auto late = decide_deadline(*run, with.now)) {  // no retry starts after its total
+      write(with, *run, *late);
+      continue;
+    }
     const Fence fence = with.tables.peek_fence();
     auto next = decide_take(*run, request, fence, with.now);
     LK_ASSERT(next);
@@ -221,12 +244,10 @@ MoveReply apply_move(Applying with, const MoveRequest& request) {
   if (reopens && run->head->guarded()) {
     const RunHead& head = *run->head;
     const auto latest = with.tables.find_latest({head.tenant, head.function, head.key, head.key_hash});
-    // A newer run may hold the key, or have held it and be purged: either way the key is this run's again from now on.
-    if (!latest || latest->id() != run->id()) {
-      if (latest && (latest->is_open() || latest->in_window(with.now)))
-        return Error{Code::MOVE_REFUSED, "the key belongs to a newer run: " + to_string(latest->id())};
-      with.tables.point_key(*run);
-    }
+    if (latest && latest->id() != run->id() && (latest->is_open() || latest->in_window(with.now)))
+      return Error{Code::MOVE_REFUSED, "the key belongs to a newer run: " + to_string(latest->id())};
+    // Also when the key's newer run was purged: the key is this run's again.
+    if (!latest || latest->id() != run->id()) with.tables.point_key(*run);
   }
   write(with, *run, *decision.next);
   return Moved{std::move(*decision.next), true};

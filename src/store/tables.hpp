@@ -44,9 +44,12 @@ class Tables {
   virtual std::vector<RunId> ready(const TakeRequest& request, Instant now) = 0;
   // Open runs whose next_deadline() is not after now.
   virtual std::vector<RunId> overdue(Instant now, std::uint32_t limit) = 0;
-  // Settled runs, oldest first, from where the last call stopped; wraps to the beginning at the end.
+  // Settled runs, oldest first, from where the last call stopped. Fewer than `limit` means that the end was reached:
+  // the next call starts at the beginning.
   virtual std::vector<Run> purge_candidates(std::uint32_t limit) = 0;
 
+  // False when certainly nothing waits for anything: most stores never see an `after`.
+  virtual bool has_waits() = 0;
   virtual void add_wait(RunId predecessor, RunId dependent) = 0;
   virtual void remove_wait(RunId predecessor, RunId dependent) = 0;
   virtual std::vector<RunId> dependents(RunId predecessor) = 0;

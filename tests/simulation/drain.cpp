@@ -60,10 +60,12 @@ void World::settle_by_hand() {
   for (const Run& run : list_all(engine->store()))
     if (run.as<InDoubt>()) move_now(run.id(), ResolveCompleted{"it had happened"});
   run_until(clock.elapsed() + 20s);
-  for (const Run& run : list_all(engine->store())) {
-    if (!run.as<Queued>() || run.waiting_for == 0) continue;
-    ledger.check_waits(run, engine->store());
-    move_now(run.id(), CancelByHand{});
+  for (const Run& listed : list_all(engine->store())) {
+    // Cancelling one may have ended another.
+    const auto run = engine->store().find(std::nullopt, listed.id());
+    if (!run || !*run || !(*run)->as<Queued>() || (*run)->waiting_for == 0) continue;
+    ledger.check_waits(**run, engine->store());
+    move_now(listed.id(), CancelByHand{});
   }
   run_until(clock.elapsed() + 10s);
 }

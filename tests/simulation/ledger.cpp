@@ -127,7 +127,8 @@ void Ledger::saw(const EnqueueRequest& request, const Before& before, const Enqu
   if (enqueued->duplicate) suppressed_[enqueued->run.id()] += 1;
   const bool is_new = !runs_.contains(enqueued->run.id());
   Known& seen = known(enqueued->run);
-  if (is_new && !enqueued->duplicate) seen.after = request.after;
+  const bool opened = enqueued->run.generation > seen.last.generation;
+  if ((is_new || opened) && !enqueued->duplicate) seen.after = request.after;
   look(enqueued->run);
 }
 

@@ -13,11 +13,13 @@ const RepeatRow& row_of(Standing standing) {
   return *row;
 }
 
-Standing classify_lapsed(const Run& run, const Running& running) {
+Standing classify_lapsed(const Run& run, const Running& running, OnDoubt asked) {
   const bool once = run.head->guard == Guard::once;
   if (running.cancel_requested) return Standing::cancelled;
   if (run.head->on_doubt == OnDoubt::hold) return Standing::lapsed_hold;
-  if (run.attempt >= run.attempts_max) return once ? Standing::once_failed : Standing::while_running_failed;
+  if (run.attempt >= run.attempts_max && once)
+    return asked == OnDoubt::hold ? Standing::failed_unknown_hold : Standing::once_failed;
+  if (run.attempt >= run.attempts_max) return Standing::while_running_failed;
   return run.origin == Origin::claimed ? Standing::lapsed_claim_rerun : Standing::lapsed_job_rerun;
 }
 
@@ -59,7 +61,7 @@ bool is_answer(const ClaimReply& reply, const std::optional<Run>& latest, const 
 
 }  // namespace
 
-Standing classify(const std::optional<Run>& latest, Instant now) {
+Standing classify(const std::optional<Run>& latest, OnDoubt asked, Instant now) {
   if (!latest) return Standing::absent;
   const Run& run = *latest;
   const bool once = run.head->guard == Guard::once;
@@ -70,7 +72,8 @@ Standing classify(const std::optional<Run>& latest, Instant now) {
   }
   if (const auto* failed = run.as<Failed>()) {
     if (!once) return Standing::while_running_failed;
-    const bool held = failed->effect == Effect::unknown && run.head->on_doubt == OnDoubt::hold;
+    const bool held =
+        failed->effect == Effect::unknown && (run.head->on_doubt == OnDoubt::hold || asked == OnDoubt::hold);
     return held ? Standing::failed_unknown_hold : Standing::once_failed;
   }
   if (run.as<InDoubt>()) return Standing::in_doubt;
@@ -79,12 +82,12 @@ Standing classify(const std::optional<Run>& latest, Instant now) {
     return now < queued->due_at ? Standing::queued_claim_not_due : Standing::queued_claim_due;
   }
   const auto& running = std::get<Running>(run.state);
-  return now < running.lease_until ? Standing::running : classify_lapsed(run, running);
+  return now < running.lease_until ? Standing::running : classify_lapsed(run, running, asked);
 }
 
 std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& request, const ClaimReply& reply,
                        Instant now) {
-  const RepeatRow& row = row_of(classify(latest, now));
+  const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
     return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request was not told KEY_REUSED");
   if (row.standing == Standing::running && latest->as<Running>()->claim == request.claim) {
@@ -96,8 +99,7 @@ std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& req
 
 std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& request, const EnqueueReply& reply,
                        Instant now) {
-  const bool running = latest && latest->as<Running>();
-  const RepeatRow& row = row_of(running ? Standing::running : classify(latest, now));
+  const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   const auto* enqueued = std::get_if<Enqueued>(&reply);
   if (latest && latest->head->claim == request.claim)
     return enqueued && !enqueued->duplicate ? "" : text_of(row, "a job asked again did not get its own run");

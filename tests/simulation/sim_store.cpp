@@ -3,7 +3,7 @@
 #include "base/assert.hpp"
 #include "simulation/queued_store.hpp"
 #include "store/memory/memory_store.hpp"
-#if __has_include("store/sqlite/sqlite_store.hpp") && !defined(LATCHKEY_SEEDED_BUGS)
+#ifndef LATCHKEY_SEEDED_BUGS
 #define LATCHKEY_SIM_SQLITE
 #include <unistd.h>
 
@@ -54,6 +54,7 @@ class SimSqlite final : public SimStore {
     open();
   }
   ~SimSqlite() override {
+    store_->abandon();
     store_.reset();
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
@@ -62,6 +63,7 @@ class SimSqlite final : public SimStore {
   bool stepped() const override { return true; }
   std::size_t step() override { return store_->step(); }
   void crash() override {
+    store_->abandon();
     store_.reset();
     open();
   }
@@ -83,12 +85,6 @@ class SimSqlite final : public SimStore {
 #endif
 
 }  // namespace
-
-#ifdef LATCHKEY_SIM_SQLITE
-bool has_sqlite() { return true; }
-#else
-bool has_sqlite() { return false; }
-#endif
 
 std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random) {
 #ifdef LATCHKEY_SIM_SQLITE

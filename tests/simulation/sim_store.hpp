@@ -24,7 +24,6 @@ class SimStore {
 
 // queued: memory whose commands wait for a commit.
 enum class StoreKind { memory, queued, sqlite };
-bool has_sqlite();
 std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random);
 
 }  // namespace latchkey::sim

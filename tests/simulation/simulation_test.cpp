@@ -36,10 +36,7 @@ TEST(Simulation, MemorySeeds) { play_seeds(StoreKind::memory, 1, kMemorySeeds); 
 
 TEST(Simulation, QueuedSeeds) { play_seeds(StoreKind::queued, 1, kQueuedSeeds); }
 
-TEST(Simulation, SqliteSeeds) {
-  if (!has_sqlite()) GTEST_SKIP() << "the SQLite store is not here yet";
-  play_seeds(StoreKind::sqlite, 1, kSqliteSeeds);
-}
+TEST(Simulation, SqliteSeeds) { play_seeds(StoreKind::sqlite, 1, kSqliteSeeds); }
 
 TEST(Simulation, TheSameSeedIsTheSameWorld) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -57,7 +54,6 @@ TEST(Simulation, OneSeed) {
   if (!seed) GTEST_SKIP() << "LATCHKEY_SIM_SEED is not set";
   static constexpr const char* kNames[] = {"memory", "queued memory", "sqlite"};
   for (const StoreKind kind : {StoreKind::memory, StoreKind::queued, StoreKind::sqlite}) {
-    if (kind == StoreKind::sqlite && !has_sqlite()) continue;
     World world(std::strtoull(seed, nullptr, 10), kind);
     world.tracing = true;
     world.play();

@@ -103,7 +103,7 @@ void World::after_commit(std::function<void(bool)> check) {
   if (committing_) {
     checks_.push_back(std::move(check));
   } else {
-    check(true);
+    check(!disk->stepped());
   }
 }
 

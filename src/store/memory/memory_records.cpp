@@ -6,6 +6,7 @@ namespace latchkey {
 Result<DeadLetterPage> MemoryStore::list_dead_letters(const DeadLetterQuery& query) {
   const std::lock_guard lock(mutex_);
   DeadLetterPage page;
+  if (query.limit == 0) return page;
   const std::uint64_t before = read_cursor(query.cursor);
   for (auto at = tables_.letters.rbegin(); at != tables_.letters.rend(); ++at) {
     const DeadLetter& entry = at->second.entry;

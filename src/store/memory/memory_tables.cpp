@@ -51,7 +51,7 @@ std::vector<Run> MemoryTables::purge_candidates(std::uint32_t limit) {
     purged_to_ = at->first;
     if (at->second.is_settled()) found.push_back(at->second);
   }
-  if (at == runs_.end()) purged_to_ = 0;
+  if (found.size() < limit) purged_to_ = 0;
   return found;
 }
 
@@ -113,6 +113,7 @@ std::optional<Duplicates> MemoryTables::find_duplicates(RunId id) const {
 
 Page MemoryTables::list(const ListQuery& query) const {
   Page page;
+  if (query.limit == 0) return page;
   const std::uint64_t before = read_cursor(query.cursor);
   for (auto at = std::make_reverse_iterator(runs_.lower_bound(before)); at != runs_.rend(); ++at) {
     if (!is_listed(at->second, query)) continue;

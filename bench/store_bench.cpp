@@ -1,0 +1,188 @@
+// In-process figures of the SQLite store: store_bench pairs N | jobs N | alone N | grow N | reopen FILE
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "bench.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+
+namespace latchkey::bench {
+namespace {
+
+const std::string kResult(200, 'r');
+
+std::unique_ptr<SqliteStore> open_store(const std::string& file, Clock& clock, Random& random) {
+  auto store = SqliteStore::open({.file = file}, clock, random);
+  if (!store) {
+    std::fprintf(stderr, "%s\n", to_string(store.error()).c_str());
+    std::exit(1);
+  }
+  return std::move(*store);
+}
+
+ClaimRequest claim_of(std::uint64_t number) {
+  ClaimRequest request;
+  request.function = "bench";
+  request.key = key_text(number);
+  request.key_hash = thread_sha256().add_prefixed("default").add_prefixed("bench").add_prefixed(request.key).finish();
+  return request;
+}
+
+// Callers that claim a new key, settle it, and go on, until `pairs` are done. Two threads keep them going, as servers
+// do.
+class Pairs {
+ public:
+  Pairs(Store& store, std::uint64_t from, std::uint64_t pairs) : store_(store), next_(from), end_(from + pairs) {}
+
+  double run(unsigned callers) {
+    const auto start = Stopwatch::now();
+    left_ = callers;
+    for (unsigned i = 0; i < callers; ++i) claim_next();
+    done_.acquire();
+    return static_cast<double>(end_ - first_) / seconds_since(start);
+  }
+
+ private:
+  void claim_next() {
+    const std::uint64_t number = next_++;
+    if (number >= end_) {
+      if (--left_ == 0) done_.release();
+      return;
+    }
+    store_.claim(claim_of(number), [this](Result<ClaimReply> reply) {
+      const auto& won = std::get<Won>(reply.value());
+      store_.settle({{.id = won.run.id(), .fence = won.fence, .ending = Complete{kResult, {}}}},
+                    [this](Result<std::vector<SettleReply>> settled) {
+                      if (!std::holds_alternative<Settled>(settled.value().front())) std::abort();
+                      claim_next();
+                    });
+    });
+  }
+
+  Store& store_;
+  std::atomic<std::uint64_t> next_;
+  const std::uint64_t first_ = next_;
+  const std::uint64_t end_;
+  std::atomic<unsigned> left_{0};
+  std::binary_semaphore done_{0};
+};
+
+double run_jobs(Store& store, std::uint64_t jobs) {
+  constexpr std::uint64_t kBatch = 500;
+  const auto start = Stopwatch::now();
+  std::binary_semaphore done{0};
+  std::atomic<std::uint64_t> settled{0};
+  std::atomic<std::uint64_t> enqueued{0};
+  std::function<void()> enqueue, take;
+  enqueue = [&] {
+    if (enqueued.fetch_add(kBatch) >= jobs) return;
+    std::vector<EnqueueRequest> batch(kBatch);
+    for (auto& job : batch) {
+      job.function = "bench";
+      job.input.assign(100, 'i');
+    }
+    store.enqueue(std::move(batch), [&](Result<std::vector<EnqueueReply>>) { enqueue(); });
+  };
+  take = [&] {
+    store.take({.functions = {"bench"}, .limit = kBatch, .session = make_uuid_v7({}, 1, 1)},
+               [&](Result<std::vector<Taken>> taken) {
+                 if (taken->empty()) {
+                   if (settled.load() >= jobs) return done.release();
+                   return take();
+                 }
+                 std::vector<SettleRequest> endings;
+                 for (const Taken& one : *taken)
+                   endings.push_back({.id = one.run.id(), .fence = one.fence, .ending = Complete{kResult, {}}});
+                 store.settle(std::move(endings), [&](Result<std::vector<SettleReply>> replies) {
+                   settled += replies->size();
+                   take();
+                 });
+               });
+  };
+  enqueue();
+  enqueue();
+  take();
+  done.acquire();
+  return static_cast<double>(settled.load()) / seconds_since(start);
+}
+
+// One caller alone: the time of a claim, beside that of a plain 4 KB append with fdatasync.
+void run_alone(const std::string& folder_file, Store& store, std::uint64_t count) {
+  std::vector<double> appends, claims;
+  const int file = ::open(folder_file.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+  const std::string block(4096, 'x');
+  for (std::uint64_t i = 0; i < count; ++i) {
+    auto start = Stopwatch::now();
+    if (::write(file, block.data(), block.size()) != 4096 || ::fdatasync(file) != 0) std::abort();
+    appends.push_back(seconds_since(start) * 1e6);
+    start = Stopwatch::now();
+    std::binary_semaphore done{0};
+    store.claim(claim_of(i), [&](Result<ClaimReply> reply) {
+      if (!reply) std::abort();
+      done.release();
+    });
+    done.acquire();
+    claims.push_back(seconds_since(start) * 1e6);
+  }
+  ::close(file);
+  fmt::print(R"({{"append_p50_us":{:.0f},"claim_p50_us":{:.0f},"claim_p99_us":{:.0f},"ratio":{:.2f}}})"
+             "\n",
+             percentile(appends, .5), percentile(claims, .5), percentile(claims, .99),
+             percentile(claims, .5) / percentile(appends, .5));
+}
+
+// The rate as the table grows; leaves the file as a killed process would, for `reopen`.
+void run_growth(Store& store, std::uint64_t total) {
+  constexpr std::uint64_t kStep = 200'000;
+  double first = 0, last = 0;
+  for (std::uint64_t at = 0; at < total; at += kStep) {
+    last = Pairs(store, at, kStep).run(1024);
+    if (at == 0) first = last;
+    std::fprintf(stderr, "%9llu keys: %.0f pairs/s, %.0f MB resident\n", static_cast<unsigned long long>(at + kStep),
+                 last, resident_mb());
+  }
+  fmt::print(R"({{"keys":{},"first_pairs_s":{:.0f},"last_pairs_s":{:.0f},"ratio":{:.2f},"resident_mb":{:.0f}}})"
+             "\n",
+             total, first, last, last / first, resident_mb());
+}
+
+int run(int argc, char** argv) {
+  const std::string what = argc > 1 ? argv[1] : "pairs";
+  SystemClock clock;
+  SystemRandom random;
+  if (what == "reopen") {
+    const auto start = Stopwatch::now();
+    const auto store = open_store(argv[2], clock, random);
+    fmt::print(R"({{"open_ms":{:.0f}}})"
+               "\n",
+               seconds_since(start) * 1e3);
+    return 0;
+  }
+  const std::uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 200'000;
+  if (what == "grow" && argc > 3) {
+    auto store = open_store(argv[3], clock, random);
+    run_growth(*store, count);
+    std::fflush(stdout);
+    std::_Exit(0);
+  }
+  const Folder folder(what);
+  auto store = open_store(folder.file("latchkey.db"), clock, random);
+  if (what == "pairs")
+    fmt::print(R"({{"pairs_s":{:.0f}}})"
+               "\n",
+               Pairs(*store, 0, count).run(1024));
+  if (what == "jobs")
+    fmt::print(R"({{"jobs_s":{:.0f}}})"
+               "\n",
+               run_jobs(*store, count));
+  if (what == "alone") run_alone(folder.file("append"), *store, count);
+  return 0;
+}
+
+}  // namespace
+}  // namespace latchkey::bench
+
+int main(int argc, char** argv) { return latchkey::bench::run(argc, argv); }

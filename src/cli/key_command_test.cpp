@@ -1,0 +1,88 @@
+#include "cli/key_command.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace latchkey {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+struct Ran {
+  int exit = -1;
+  std::string out, err;
+};
+
+Ran run(std::vector<std::string> arguments, const std::string& input = "") {
+  std::istringstream in(input);
+  std::ostringstream out, err;
+  ManualClock clock(from_ms(1'770'372'000'000));  // 2026-02-06T10:00:00Z
+  Ran ran;
+  CLI::App app;
+  add_key_command(app, {in, out, err, clock, [&](int exit) { ran.exit = exit; }});
+  std::ranges::reverse(arguments);  // as CLI11 wants it
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    app.exit(error, out, err);
+  }
+  ran.out = out.str();
+  ran.err = err.str();
+  return ran;
+}
+
+std::vector<std::string> lock(std::vector<std::string> more) {
+  more.insert(more.begin(), {"key", "lock", "--function", "detect-alerts", "--tenant", "acme"});
+  return more;
+}
+
+TEST(KeyCommand, PrintsLockKeys) {
+  EXPECT_EQ(run(lock({})).out, "detect-alerts:acme:2026-02-06\n");
+  EXPECT_EQ(run(lock({})).exit, 0);
+  EXPECT_EQ(run(lock({"--grain", "week", "--at", "2027-01-01T00:00:00Z"})).out, "detect-alerts:acme:2026-W53\n");
+  EXPECT_EQ(run(lock({"--at", "2026-02-06T23:30:00Z", "--time-zone", "Europe/Oslo"})).out,
+            "detect-alerts:acme:2026-02-07\n");
+  EXPECT_EQ(run(lock({"--entity", "{}"})).out, "detect-alerts:acme:2026-02-06:4f53cda18c2b\n");
+  EXPECT_EQ(run(lock({"--template", "gen:{tenant}:{input./alertId}:{day}", "--input", R"({"alertId":"a-7"})"})).out,
+            "gen:acme:a-7:2026-02-06\n");
+}
+
+TEST(KeyCommand, PrintsWhatItMakesOfStdin) {
+  EXPECT_EQ(run({"key", "canonical"}, "{\"b\":2, \"a\":1.50}\n").out, "{\"a\":1.5,\"b\":2}\n");
+  EXPECT_EQ(run({"key", "fingerprint"}, "{ }").out,
+            "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a\n");
+  EXPECT_EQ(run({"key", "entity"}, "{}").out, "4f53cda18c2b\n");
+  EXPECT_EQ(run({"key", "cache", "--job", "j", "--process", "p"}, "[ 1 ]").out,
+            "723c9490ad0b1c7113da7508b3c2e0c96e67ddb03cf40ce6a232044072ce12ed\n");
+}
+
+TEST(KeyCommand, TellsBadDataFromBadUsage) {
+  const Ran data = run({"key", "canonical"}, "{");
+  EXPECT_EQ(data.exit, EXIT_BAD_DATA);
+  EXPECT_EQ(data.out, "");
+  EXPECT_EQ(data.err, "latchkey: INVALID_JSON: unexpected end at byte 1\n");
+  EXPECT_EQ(run(lock({"--entity", "[]"})).exit, EXIT_BAD_DATA);
+  for (const auto& flags : std::vector<std::vector<std::string>>{{"--grain", "year"},
+                                                                 {"--at", "yesterday"},
+                                                                 {"--time-zone", "Mars"},
+                                                                 {"--template", "{x}"},
+                                                                 {"--template", "{entity}"}}) {
+    const Ran usage = run(lock(flags));
+    EXPECT_EQ(usage.exit, EXIT_USAGE) << flags[1];
+    EXPECT_THAT(usage.err, StartsWith("latchkey: INVALID_ARGUMENT: "));
+  }
+}
+
+TEST(KeyCommand, HelpsWithExamples) {
+  for (const char* command : {"lock", "entity", "canonical", "fingerprint", "cache"})
+    EXPECT_THAT(run({"key", command, "--help"}).out, HasSubstr("latchkey key " + std::string(command)));
+  EXPECT_THAT(run({"key", "--help"}).out, HasSubstr("detect-alerts"));
+  EXPECT_EQ(run({"key"}).exit, -1);
+}
+
+}  // namespace
+}  // namespace latchkey

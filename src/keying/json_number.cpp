@@ -1,0 +1,152 @@
+#include "keying/json_number.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "base/assert.hpp"
+
+namespace latchkey {
+namespace {
+
+using Kind = JsonNumber::Kind;
+
+// Decimals of at most this many significant digits and doubles of ordinary size map one to one (DBL_DIG).
+constexpr std::size_t SAFE_DIGITS = 15;
+
+bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
+
+const char* skip_digits(const char* at) {
+  while (is_digit(*at)) ++at;
+  return at;
+}
+
+JsonNumber verbatim(const char* text, const char* stop, const char* end) {
+  return {.kind = Kind::VERBATIM, .text = text, .size = static_cast<std::size_t>(stop - text), .end = end};
+}
+
+// The fewest digits that read back as the same double: the value is 0.d1…dk × 10^exponent, without its sign.
+struct Shortest {
+  char digits[20];
+  std::size_t count = 0;
+  int exponent = 0;
+
+  std::string_view text() const { return {digits, count}; }
+};
+
+Shortest find_shortest(double value) {
+  char text[32];  // "d.ddde±xx"
+  const auto done = std::to_chars(text, text + sizeof text, std::abs(value), std::chars_format::scientific);
+  LK_ASSERT(done.ec == std::errc{});
+  Shortest shortest;
+  const char* from = text;
+  shortest.digits[shortest.count++] = *from++;
+  if (*from == '.')
+    for (++from; is_digit(*from); ++from) shortest.digits[shortest.count++] = *from;
+  ++from;
+  std::from_chars(from + (*from == '+'), done.ptr, shortest.exponent);
+  ++shortest.exponent;
+  return shortest;
+}
+
+// Whether ECMAScript prints the double as the integer that these digits write.
+bool is_kept(double value, std::string_view digits) {
+  const Shortest shortest = find_shortest(value);
+  return shortest.exponent == static_cast<int>(digits.size()) && digits.starts_with(shortest.text()) &&
+         digits.find_first_not_of('0', shortest.count) == digits.npos;
+}
+
+JsonNumber compute(const char* text, const char* end) {
+  double value = 0;
+  const auto done = std::from_chars(text, end, value);
+  if (done.ec != std::errc{}) return {.kind = Kind::UNBOUNDED, .end = end};
+  return {.kind = Kind::COMPUTED, .value = value, .end = end};
+}
+
+JsonNumber compute_integer(const char* text, const char* digits, const char* end) {
+  const JsonNumber number = compute(text, end);
+  if (number.kind == Kind::COMPUTED && !is_kept(number.value, {digits, end}))
+    return {.kind = Kind::INEXACT, .end = end};
+  return number;
+}
+
+// A fraction without exponent: `digits` is behind the sign, `point` at the point.
+//
+// Cut of its trailing zeros, a literal of at most 15 digits is already what ECMAScript prints. The printed digits are
+// the fewest that read back as the same double; both they and ours have at most 15 digits, and two different decimals
+// of at most 15 digits never read as one double, so they are the same digits. ECMAScript uses plain notation from 1e-6
+// up to below 1e21: hence at most five zeros may follow "0.".
+JsonNumber read_fraction(const char* text, const char* digits, const char* point, const char* end) {
+  const std::size_t count = static_cast<std::size_t>(end - digits) - 1;
+  if (count > SAFE_DIGITS) return compute(text, end);
+  const char* stop = end;
+  while (stop[-1] == '0') --stop;
+  const bool below_one = *digits == '0';
+  if (stop[-1] != '.') {
+    if (below_one && std::memcmp(point + 1, "000000", 6) == 0) return compute(text, end);
+    return verbatim(text, stop, end);
+  }
+  return verbatim(below_one ? digits : text, point, end);  // -0.0 is 0
+}
+
+// ECMA-262 Number::toString.
+char* lay_out(const Shortest& shortest, char* out) {
+  const std::string_view digits = shortest.text();
+  const int k = static_cast<int>(digits.size()), n = shortest.exponent;
+  const auto put = [&](std::string_view part) {
+    out = static_cast<char*>(std::memcpy(out, part.data(), part.size())) + part.size();
+  };
+  const auto put_zeros = [&](int count) { std::memset(out, '0', static_cast<std::size_t>(count)), out += count; };
+  if (k <= n && n <= 21) {
+    put(digits);
+    put_zeros(n - k);
+  } else if (0 < n && n <= 21) {
+    put(digits.substr(0, static_cast<std::size_t>(n)));
+    put(".");
+    put(digits.substr(static_cast<std::size_t>(n)));
+  } else if (-6 < n && n <= 0) {
+    put("0.");
+    put_zeros(-n);
+    put(digits);
+  } else {
+    put(digits.substr(0, 1));
+    if (k > 1) put("."), put(digits.substr(1));
+    put(n > 0 ? "e+" : "e");
+    out = std::to_chars(out, out + 5, n - 1).ptr;
+  }
+  return out;
+}
+
+}  // namespace
+
+JsonNumber read_number(const char* text) {
+  const char* digits = text + (*text == '-');
+  if (!is_digit(*digits)) return {.kind = Kind::MALFORMED, .end = digits};
+  const char* end = *digits == '0' ? digits + 1 : skip_digits(digits + 1);
+  if (is_digit(*end)) return {.kind = Kind::MALFORMED, .end = end};
+  const char* point = nullptr;
+  if (*end == '.') {
+    point = end;
+    end = skip_digits(point + 1);
+    if (end == point + 1) return {.kind = Kind::MALFORMED, .end = end};
+  }
+  if (*end == 'e' || *end == 'E') {
+    const char* exponent = end + 1 + (end[1] == '+' || end[1] == '-');
+    end = skip_digits(exponent);
+    if (end == exponent) return {.kind = Kind::MALFORMED, .end = end};
+    return compute(text, end);
+  }
+  if (point != nullptr) return read_fraction(text, digits, point, end);
+  if (*digits == '0') return verbatim(digits, end, end);  // -0 is 0
+  if (static_cast<std::size_t>(end - digits) > SAFE_DIGITS) return compute_integer(text, digits, end);
+  return verbatim(text, end, end);
+}
+
+char* write_number(double value, char* out) {
+  if (value == 0) return *out = '0', out + 1;
+  if (value < 0) *out++ = '-';
+  return lay_out(find_shortest(value), out);
+}
+
+}  // namespace latchkey

@@ -1,0 +1,120 @@
+// Every (status × move by hand) pair: drawn moves happen, others are refused, the same again is a no-op.
+#include <gtest/gtest.h>
+
+#include "model/decide.hpp"
+#include "support/standings.hpp"
+
+namespace latchkey {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Uuid kFresh = id_of(500);
+
+MoveDecision move(const latchkey::Run& run, const Move& wish, Instant now = kNoon) {
+  return decide_move(run, wish, kFresh, now);
+}
+
+std::string word(const MoveDecision& decision) {
+  if (decision.refused) return std::string(facts(decision.refused->code).name);
+  return decision.next ? std::string(to_string(decision.next->status())) : "same";
+}
+
+struct Pair {
+  const char* state_name;
+  State state;
+  const char *cancel, *retry, *completed, *failed, *rerun;
+};
+constexpr auto kNo = "MOVE_REFUSED";
+
+const Pair kPairs[] = {
+    {"queued", Queued{kNoon}, "cancelled", kNo, kNo, kNo, kNo},
+    {"queued_again", Queued{kNoon, QueuedBy::failed_try}, "cancelled", kNo, kNo, kNo, kNo},
+    {"reopened", Queued{kNoon, QueuedBy::reopen}, "cancelled", "same", kNo, kNo, "same"},
+    {"running", Running{.lease_until = kNoon + 1s}, "running", kNo, kNo, kNo, kNo},
+    {"cancelling", Running{.lease_until = kNoon + 1s, .cancel_requested = true}, "same", kNo, kNo, kNo, kNo},
+    {"in_doubt", InDoubt{kNoon}, "cancelled", kNo, "completed", "failed", "queued"},
+    {"completed", Completed{kNoon, "r"}, kNo, kNo, "same", kNo, kNo},
+    {"failed", Failed{kNoon, "EXECUTION_ERROR"}, "cancelled", "queued", kNo, "same", kNo},
+    {"cancelled", Cancelled{kNoon, "CANCELLED"}, "same", kNo, kNo, kNo, kNo},
+};
+
+class MovePairs : public testing::TestWithParam<Pair> {};
+
+TEST_P(MovePairs, MovesAsDrawn) {
+  const Pair& pair = GetParam();
+  const latchkey::Run run = a_run(pair.state);
+  EXPECT_EQ(word(move(run, CancelByHand{})), pair.cancel);
+  EXPECT_EQ(word(move(run, RetryByHand{})), pair.retry);
+  EXPECT_EQ(word(move(run, ResolveCompleted{"r"})), pair.completed);
+  EXPECT_EQ(word(move(run, ResolveFailed{"n"})), pair.failed);
+  EXPECT_EQ(word(move(run, ResolveRerun{})), pair.rerun);
+}
+
+TEST_P(MovePairs, TheSameMoveAgainIsANoOp) {
+  for (const Move& wish : {Move{CancelByHand{}}, Move{RetryByHand{}}, Move{RetryByHand{.fresh_effect_key = true}},
+                           Move{ResolveCompleted{"r"}}, Move{ResolveFailed{"n"}}, Move{ResolveRerun{}}}) {
+    const MoveDecision first = move(a_run(GetParam().state), wish);
+    if (!first.next) continue;
+    EXPECT_EQ(word(move(*first.next, wish, kNoon + 1s)), "same") << "move " << wish.index();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Moves, MovePairs, testing::ValuesIn(kPairs),
+                         [](const auto& pair) { return std::string(pair.param.state_name); });
+
+TEST(DecideMove, CancelKeepsWhatIsKnownOfTheEffect) {
+  const auto effect = [](State state) { return move(a_run(state), CancelByHand{}).next->as<Cancelled>()->effect; };
+  EXPECT_EQ(effect(Queued{kNoon}), Effect::none);
+  EXPECT_EQ(effect(InDoubt{kNoon}), Effect::unknown);
+  EXPECT_EQ(effect(Failed{kNoon, "X", Effect::none}), Effect::none);
+  EXPECT_EQ(effect(Failed{kNoon, "X", Effect::unknown}), Effect::unknown);
+}
+
+TEST(DecideMove, ARetryIsANewGenerationUnderTheSameEffectKey) {
+  latchkey::Run failed = a_job_run(Failed{kNoon, "MAX_RETRIES_EXCEEDED"});
+  failed.attempt = failed.attempts_total = 4;
+  failed.attempts_max = 9;  // it was released now and then
+  const latchkey::Run next = *move(failed, RetryByHand{}).next;
+  EXPECT_EQ(next.generation, 2u);
+  EXPECT_EQ(next.attempt, 0u);
+  EXPECT_EQ(next.attempts_max, 4u);
+  EXPECT_EQ(next.attempts_total, 4u);
+  EXPECT_EQ(next.fence, failed.fence);
+  EXPECT_EQ(next.origin, Origin::enqueued);
+  EXPECT_EQ(next.effect_key, failed.id());
+  EXPECT_EQ(move(failed, RetryByHand{.fresh_effect_key = true}).next->effect_key, kFresh);
+}
+
+TEST(DecideMove, ARetriedRunWaitsForNothingThatIsGone) {
+  latchkey::Run failed = a_job_run(Failed{kNoon, "PREDECESSOR_FAILED"});
+  failed.waiting_for = 2;
+  const latchkey::Run next = *move(failed, RetryByHand{}).next;
+  EXPECT_EQ(next.waiting_for, 0u);
+  EXPECT_TRUE(decide_take(next, TakeRequest{}, kNewFence, kNoon));
+}
+
+TEST(DecideMove, ARerunIsAllowedItsAttempt) {
+  latchkey::Run doubted = a_run(InDoubt{kNoon});
+  doubted.attempt = doubted.attempts_max;
+  const latchkey::Run next = *move(doubted, ResolveRerun{}).next;
+  EXPECT_EQ(next.generation, 1u);
+  EXPECT_EQ(next.attempts_max, doubted.attempt + 1);
+}
+
+TEST(DecideMove, ARerunIsNotGivenUpForItsTotal) {
+  RunHead head = a_head();
+  head.retry.total = 1ms;
+  const latchkey::Run next = *move(a_job_run(InDoubt{kNoon}, head), ResolveRerun{}).next;
+  EXPECT_FALSE(decide_deadline(next, kNoon));
+  EXPECT_TRUE(decide_take(next, TakeRequest{}, kNewFence, kNoon));
+}
+
+TEST(DecideMove, AResolvedFailureKeepsTheNote) {
+  const latchkey::Run next = *move(a_run(InDoubt{kNoon}), ResolveFailed{"the bank says no"}).next;
+  EXPECT_EQ(*next.as<Failed>(), (Failed{kNoon, "EXECUTION_ERROR", Effect::none}));
+  EXPECT_EQ(next.last_error, "the bank says no");
+}
+
+}  // namespace
+}  // namespace latchkey

@@ -1,0 +1,183 @@
+// Every (status × ending) pair, and what repeats, late words and used-up tries become.
+#include <gtest/gtest.h>
+
+#include "model/decide.hpp"
+#include "support/standings.hpp"
+
+namespace latchkey {
+namespace {
+
+using namespace std::chrono_literals;
+
+const Running kRunning{.started_at = kNoon - 1min, .lease_until = kNoon + 1min};
+
+Fail fail_with(std::string message) { return Fail{.message = std::move(message), .code = "E"}; }
+Fail permanent() { return Fail{.message = "no", .code = "E", .retryable = false}; }
+Fail unknown() { return Fail{.message = "lost", .code = "E", .outcome_unknown = true}; }
+
+SettleDecision settle(const latchkey::Run& run, Ending ending, Fence fence = kOldFence, Instant now = kNoon) {
+  return decide_settle(run, SettleRequest{{}, run.id(), fence, std::move(ending)}, no_jitter, now);
+}
+
+// What comes of a settle, as a word: the new status, "same" for a repeat, or the code of the refusal.
+std::string word(const SettleDecision& decision) {
+  if (decision.refused) return std::string(facts(decision.refused->code).name);
+  return decision.next ? std::string(to_string(decision.next->status())) : "same";
+}
+
+struct Pair {
+  const char* state_name;
+  State state;
+  const char *complete, *fail, *release, *snooze;
+};
+
+const Pair kPairs[] = {
+    {"running", kRunning, "completed", "queued", "queued", "queued"},
+    {"lapsed", Running{.lease_until = kNoon - 1h}, "completed", "queued", "queued", "queued"},
+    {"cancelling", Running{.lease_until = kNoon + 1h, .cancel_requested = true}, "completed", "cancelled", "cancelled",
+     "cancelled"},
+    {"in_doubt", InDoubt{kNoon - 1h}, "completed", "queued", "queued", "queued"},
+    {"completed", Completed{kNoon, "r"}, "same", "ALREADY_SETTLED", "ALREADY_SETTLED", "ALREADY_SETTLED"},
+    {"failed", Failed{kNoon, "EXECUTION_ERROR"}, "ALREADY_SETTLED", "same", "ALREADY_SETTLED", "ALREADY_SETTLED"},
+    {"cancelled", Cancelled{kNoon, "CANCELLED"}, "ALREADY_SETTLED", "same", "same", "same"},
+    {"queued_again", Queued{kNoon, QueuedBy::failed_try}, "LEASE_LOST", "same", "LEASE_LOST", "LEASE_LOST"},
+    {"released", Queued{kNoon, QueuedBy::release}, "LEASE_LOST", "LEASE_LOST", "same", "same"},
+    {"lease_ended", Queued{kNoon, QueuedBy::lease_end}, "LEASE_LOST", "LEASE_LOST", "LEASE_LOST", "LEASE_LOST"},
+    {"reopened", Queued{kNoon, QueuedBy::reopen}, "LEASE_LOST", "LEASE_LOST", "LEASE_LOST", "LEASE_LOST"},
+};
+
+class SettlePairs : public testing::TestWithParam<Pair> {};
+
+TEST_P(SettlePairs, EndsAsDrawn) {
+  const Pair& pair = GetParam();
+  const latchkey::Run run = a_run(pair.state);
+  EXPECT_EQ(word(settle(run, Complete{"x"})), pair.complete);
+  EXPECT_EQ(word(settle(run, fail_with("x"))), pair.fail);
+  EXPECT_EQ(word(settle(run, Release{})), pair.release);
+  EXPECT_EQ(word(settle(run, Snooze{1min})), pair.snooze);
+}
+
+TEST_P(SettlePairs, AStaleFenceIsAlwaysLost) {
+  const latchkey::Run run = a_run(GetParam().state);
+  for (const Fence fence : {Fence{0}, Fence{6}, Fence{8}})
+    EXPECT_EQ(word(settle(run, Complete{"x"}, fence)), "LEASE_LOST") << static_cast<std::uint64_t>(fence);
+}
+
+TEST_P(SettlePairs, TheSameSettleAgainChangesNothing) {
+  RunHead holding = a_head();
+  holding.on_doubt = OnDoubt::hold;
+  for (const RunHead& head : {a_head(), holding})
+    for (const Ending& ending : {Ending{Complete{"x"}}, Ending{fail_with("x")}, Ending{permanent()}, Ending{unknown()},
+                                 Ending{Release{}}, Ending{Snooze{1min}}}) {
+      const SettleDecision first = settle(a_run(GetParam().state, head), ending);
+      if (!first.next) continue;
+      const SettleDecision again = settle(*first.next, ending, kOldFence, kNoon + 1s);
+      EXPECT_EQ(word(again), "same") << "ending " << ending.index() << " from " << GetParam().state_name;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Endings, SettlePairs, testing::ValuesIn(kPairs),
+                         [](const auto& pair) { return std::string(pair.param.state_name); });
+
+TEST(DecideSettle, NeverOwnedRunsCannotBeSettled) {
+  latchkey::Run run = *stand(Standing::queued_job);
+  EXPECT_EQ(word(settle(run, Complete{"x"}, Fence{0})), "LEASE_LOST");
+}
+
+TEST(DecideSettle, AFailedTryWaitsByItsPolicyAndKeepsItsError) {
+  latchkey::Run run = a_run(kRunning);
+  for (const auto& [attempt, delay] : {std::pair{1u, 1s}, {2u, 5s}, {3u, 25s}}) {
+    run.attempt = attempt;
+    const auto decision = settle(run, fail_with("boom"));
+    ASSERT_TRUE(decision.next && decision.next->as<Queued>());
+    EXPECT_EQ(*decision.next->as<Queued>(), (Queued{kNoon + delay, QueuedBy::failed_try}));
+    EXPECT_EQ(decision.next->last_error, "boom");
+    EXPECT_EQ(decision.next->last_error_code, "E");
+    EXPECT_EQ(decision.next->attempt, attempt);
+  }
+  run.attempt = 4;
+  const auto used_up = settle(run, fail_with("boom"));
+  ASSERT_TRUE(used_up.next && used_up.next->as<Failed>());
+  EXPECT_EQ(*used_up.next->as<Failed>(), (Failed{kNoon, "MAX_RETRIES_EXCEEDED", Effect::none}));
+}
+
+TEST(DecideSettle, APermanentErrorFailsAtOnce) {
+  const auto decision = settle(a_run(kRunning), permanent());
+  EXPECT_EQ(*decision.next->as<Failed>(), (Failed{kNoon, "EXECUTION_ERROR", Effect::none}));
+}
+
+TEST(DecideSettle, AnUnknownOutcomeIsHeldOrTriedAgain) {
+  RunHead holding = a_head();
+  holding.on_doubt = OnDoubt::hold;
+  EXPECT_EQ(*settle(a_run(kRunning, holding), unknown()).next->as<InDoubt>(), InDoubt{kNoon});
+  EXPECT_TRUE(settle(a_run(kRunning), unknown()).next->as<Queued>());
+  latchkey::Run last = a_run(kRunning);
+  last.attempt = last.attempts_max;
+  EXPECT_EQ(*settle(last, unknown()).next->as<Failed>(), (Failed{kNoon, "OUTCOME_UNKNOWN", Effect::unknown}));
+}
+
+TEST(DecideSettle, DoubtKeepsTheTimeItBegan) {
+  RunHead holding = a_head();
+  holding.on_doubt = OnDoubt::hold;
+  const latchkey::Run doubted = a_run(InDoubt{kNoon - 1h}, holding);
+  const auto told = settle(doubted, unknown());
+  ASSERT_TRUE(told.next) << "what the owner says about it is worth keeping";
+  EXPECT_EQ(told.next->as<InDoubt>()->since, kNoon - 1h);
+  EXPECT_EQ(told.next->last_error, "lost");
+  EXPECT_EQ(word(settle(*told.next, unknown())), "same");
+}
+
+TEST(DecideSettle, RetryAfterIsHonouredAndClamped) {
+  const auto due = [](std::optional<Duration> retry_after) {
+    Fail fail = fail_with("busy");
+    fail.retry_after = retry_after;
+    return settle(a_run(kRunning), fail).next->as<Queued>()->due_at - kNoon;
+  };
+  EXPECT_EQ(due({}), 1s);
+  EXPECT_EQ(due(10s), 10s);
+  EXPECT_EQ(due(100ms), 1s) << "never sooner than the policy";
+  EXPECT_EQ(due(-1h), 1s);
+  EXPECT_EQ(due(24h * 400), kRetryAfterMax);
+  EXPECT_EQ(due(Duration::max()), kRetryAfterMax);
+}
+
+TEST(DecideSettle, NoRetryIsPlannedAfterTheTotal) {
+  RunHead head = a_head();
+  head.retry.total = 10min + 1s;  // the first attempt was at noon − 10 min, the delay is 1 s
+  EXPECT_TRUE(settle(a_run(kRunning, head), fail_with("x")).next->as<Queued>());
+  head.retry.total = 10min + 999ms;
+  EXPECT_TRUE(settle(a_run(kRunning, head), fail_with("x")).next->as<Failed>());
+  head.retry.total = Duration::max() - 1ms;
+  EXPECT_TRUE(settle(a_run(kRunning, head), fail_with("x")).next->as<Queued>()) << "a huge total must not overflow";
+}
+
+TEST(DecideSettle, ReleaseAndSnoozeAllowOneMoreAttempt) {
+  for (const auto& [ending, due] : {std::pair{Ending{Release{}}, kNoon}, {Ending{Snooze{5min}}, kNoon + 5min}}) {
+    latchkey::Run run = a_run(kRunning);
+    run.attempt = run.attempts_max;
+    const latchkey::Run next = *settle(run, ending).next;
+    EXPECT_EQ(*next.as<Queued>(), (Queued{due, QueuedBy::release}));
+    EXPECT_EQ(next.attempts_max, run.attempts_max + 1);
+    EXPECT_EQ(next.attempt, run.attempt);
+    EXPECT_EQ(next.fence, run.fence);
+  }
+  EXPECT_GT(settle(a_run(kRunning), Snooze{Duration::max()}).next->as<Queued>()->due_at, kNoon);
+}
+
+TEST(DecideSettle, AnEndlessBackoffDoesNotOverflow) {
+  RunHead head = a_head();
+  head.retry = {.retries = 100, .ceiling = Duration::max()};
+  latchkey::Run run = a_run(kRunning, head);
+  run.attempt = 99;
+  EXPECT_GT(settle(run, fail_with("x")).next->as<Queued>()->due_at, kNoon);
+}
+
+TEST(DecideSettle, ACancelledOwnerSaysWhetherItsEffectIsKnown) {
+  const latchkey::Run run = a_run(Running{.lease_until = kNoon + 1s, .cancel_requested = true});
+  EXPECT_EQ(settle(run, Release{}).next->as<Cancelled>()->effect, Effect::none);
+  EXPECT_EQ(settle(run, unknown()).next->as<Cancelled>()->effect, Effect::unknown);
+  EXPECT_EQ(settle(run, Complete{"done"}).next->as<Completed>()->result, "done");
+}
+
+}  // namespace
+}  // namespace latchkey

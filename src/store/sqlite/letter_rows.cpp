@@ -1,0 +1,71 @@
+#include "store/sqlite/letter_rows.hpp"
+
+#include "store/sqlite/run_rows.hpp"
+
+namespace latchkey {
+namespace {
+
+std::span<const unsigned char> view(const Uuid& id) { return id.bytes; }
+
+}  // namespace
+
+void bind_letter(Statement& put, const DeadLetter& letter) {
+  put.bind(1, seq_of(letter.id))
+      .bind_blob(2, view(letter.id))
+      .bind_text(3, letter.tenant)
+      .bind_text(4, letter.function)
+      .bind_text(5, letter.code)
+      .bind_blob(6, letter.reason)
+      .bind_blob(7, view(letter.latest_run))
+      .bind(8, static_cast<std::int64_t>(letter.count))
+      .bind(9, to_ms(letter.opened_at))
+      .bind(10, to_ms(letter.updated_at))
+      .bind_text(12, letter.acknowledged_by);
+  if (letter.acknowledged_at) {
+    put.bind(11, to_ms(*letter.acknowledged_at));
+  } else {
+    put.bind(11, std::nullopt);
+  }
+}
+
+DeadLetter read_letter(const Statement& row) {
+  DeadLetter letter;
+  letter.id = read_uuid(row.bytes(1));
+  letter.tenant = row.bytes(2);
+  letter.function = row.bytes(3);
+  letter.code = row.bytes(4);
+  letter.reason = row.bytes(5);
+  letter.latest_run = read_uuid(row.bytes(6));
+  letter.count = static_cast<std::uint64_t>(row.integer(7));
+  letter.opened_at = from_ms(row.integer(8));
+  letter.updated_at = from_ms(row.integer(9));
+  if (!row.is_null(10)) letter.acknowledged_at = from_ms(row.integer(10));
+  letter.acknowledged_by = row.bytes(11);
+  return letter;
+}
+
+void bind_member(Statement& add, const DeadLetterMember& member, const Uuid& letter) {
+  add.bind(1, seq_of(member.run))
+      .bind(2, member.generation)
+      .bind(3, seq_of(letter))
+      .bind_blob(4, view(member.run))
+      .bind_blob(5, member.key)
+      .bind_text(6, member.code)
+      .bind_blob(7, member.reason)
+      .bind(8, member.attempts)
+      .bind(9, static_cast<int>(member.effect))
+      .bind(10, to_ms(member.at));
+}
+
+DeadLetterMember read_member(const Statement& row) {
+  return {.run = read_uuid(row.bytes(0)),
+          .generation = static_cast<std::uint32_t>(row.integer(1)),
+          .key = std::string(row.bytes(2)),
+          .code = std::string(row.bytes(3)),
+          .reason = std::string(row.bytes(4)),
+          .attempts = static_cast<std::uint32_t>(row.integer(5)),
+          .effect = static_cast<Effect>(row.integer(6)),
+          .at = from_ms(row.integer(7))};
+}
+
+}  // namespace latchkey

@@ -1,0 +1,16 @@
+// How dead letters lie in their tables.
+#pragma once
+
+#include "store/records.hpp"
+#include "store/sqlite/database.hpp"
+
+namespace latchkey {
+
+void bind_letter(Statement& put, const DeadLetter& letter);
+// The columns of lk_dead_letters.
+DeadLetter read_letter(const Statement& row);
+void bind_member(Statement& add, const DeadLetterMember& member, const Uuid& letter);
+// The columns of list_members.
+DeadLetterMember read_member(const Statement& row);
+
+}  // namespace latchkey

@@ -1,0 +1,288 @@
+#include "store/sqlite/run_rows.hpp"
+
+#include <cstring>
+
+#include "base/assert.hpp"
+
+namespace latchkey {
+namespace {
+
+std::int64_t pack_traits(const RunHead& head) {
+  return static_cast<int>(head.guard) | static_cast<int>(head.on_doubt) << 2 | static_cast<int>(head.on_failed) << 3 |
+         static_cast<int>(head.made_by) << 5;
+}
+
+void unpack_traits(std::int64_t traits, RunHead& head) {
+  head.guard = static_cast<Guard>(traits & 3);
+  head.on_doubt = static_cast<OnDoubt>(traits >> 2 & 1);
+  head.on_failed = static_cast<OnFailed>(traits >> 3 & 3);
+  head.made_by = static_cast<MadeBy>(traits >> 5 & 1);
+}
+
+// Fixed-width little-endian numbers: retries, first, factor, ceiling, total, jitter.
+struct PackedRetry {
+  std::int64_t fields[6];
+};
+
+std::string_view pack_retry(const RetryPolicy& retry, PackedRetry& buffer) {
+  if (retry == kDefaultRetries) return {};
+  buffer = {{retry.retries, retry.first.count(), retry.factor, retry.ceiling.count(), retry.total.count(),
+             static_cast<std::int64_t>(retry.jitter)}};
+  return {reinterpret_cast<const char*>(&buffer), sizeof buffer};
+}
+
+RetryPolicy unpack_retry(std::string_view bytes) {
+  PackedRetry packed;
+  if (bytes.size() != sizeof packed) return kDefaultRetries;
+  std::memcpy(&packed, bytes.data(), sizeof packed);
+  return {.retries = static_cast<std::uint32_t>(packed.fields[0]),
+          .first = Duration{packed.fields[1]},
+          .factor = static_cast<std::uint32_t>(packed.fields[2]),
+          .ceiling = Duration{packed.fields[3]},
+          .total = Duration{packed.fields[4]},
+          .jitter = static_cast<Jitter>(packed.fields[5])};
+}
+
+std::string_view view(const Uuid& id) {
+  return id.is_nil() ? std::string_view{} : std::string_view(reinterpret_cast<const char*>(id.bytes.data()), 16);
+}
+
+// A settled run's row keeps the columns of its last open state.
+void bind_open_state(Statement& to, int from, const Run& run) {
+  std::int64_t at = 0, lease_until = 0, flags = 0;
+  std::string_view owner;
+  Status status = run.status();
+  if (const auto* queued = run.as<Queued>()) {
+    at = to_ms(queued->due_at);
+    flags = static_cast<int>(queued->by);
+  } else if (const auto* running = run.as<Running>()) {
+    at = to_ms(running->started_at);
+    lease_until = to_ms(running->lease_until);
+    flags = running->cancel_requested ? 1 : 0;
+    const bool taken = !running->session.is_nil();
+    if (taken) flags |= 2;
+    owner = view(taken ? running->session : running->claim);
+  } else if (const auto* doubt = run.as<InDoubt>()) {
+    at = to_ms(doubt->since);
+  } else {
+    status = Status::queued;
+  }
+  to.bind(from, static_cast<int>(status))
+      .bind(from + 1, static_cast<int>(run.origin))
+      .bind(from + 2, run.generation)
+      .bind(from + 3, run.attempt)
+      .bind(from + 4, run.attempts_max)
+      .bind(from + 5, run.attempts_total)
+      .bind(from + 6, static_cast<std::int64_t>(run.fence))
+      .bind(from + 7, to_ms(run.first_attempt_at))
+      .bind(from + 8, run.waiting_for)
+      .bind(from + 9, at)
+      .bind(from + 10, lease_until)
+      .bind(from + 11, flags)
+      .bind_blob_or_null(from + 12, owner)
+      .bind_blob_or_null(from + 13, run.last_error)
+      .bind_blob_or_null(from + 14, run.last_error_code)
+      .bind_blob_or_null(from + 15, run.effect_key == run.id() ? std::string_view{} : view(run.effect_key));
+}
+
+// Columns of read_run: lk_runs from 0, the open state from 15, the outcome from 31.
+constexpr int kOpen = 15, kOutcome = 31;
+
+State read_open(const Statement& row) {
+  const Instant at = from_ms(row.integer(kOpen + 9));
+  const std::int64_t flags = row.integer(kOpen + 11);
+  switch (static_cast<Status>(row.integer(kOpen))) {
+    case Status::queued:
+      return Queued{at, static_cast<QueuedBy>(flags)};
+    case Status::in_doubt:
+      return InDoubt{at};
+    default:
+      break;
+  }
+  const Uuid owner = read_uuid(row.bytes(kOpen + 12));
+  const bool taken = (flags & 2) != 0;
+  return Running{.started_at = at,
+                 .lease_until = from_ms(row.integer(kOpen + 10)),
+                 .claim = taken ? Uuid{} : owner,
+                 .session = taken ? owner : Uuid{},
+                 .cancel_requested = (flags & 1) != 0};
+}
+
+State read_outcome(const Statement& row) {
+  const Instant at = from_ms(row.integer(kOutcome + 1));
+  const auto effect = static_cast<Effect>(row.integer(kOutcome + 4));
+  switch (static_cast<Status>(row.integer(kOutcome))) {
+    case Status::completed:
+      return Completed{at, Bytes(row.bytes(kOutcome + 2))};
+    case Status::failed:
+      return Failed{at, std::string(row.bytes(kOutcome + 3)), effect};
+    default:
+      return Cancelled{at, std::string(row.bytes(kOutcome + 3)), effect};
+  }
+}
+
+}  // namespace
+
+void bind_insert(Statement& insert, const Run& run, std::int64_t scope) {
+  static thread_local PackedRetry retry;
+  const RunHead& head = *run.head;
+  insert.bind(1, seq_of(head.id))
+      .bind_blob(2, std::span<const unsigned char>(head.id.bytes))
+      .bind(3, scope)
+      .bind_blob_or_null(4, head.key)
+      .bind(6, pack_traits(head))
+      .bind(7, head.priority)
+      .bind_blob_or_null(9, pack_retry(head.retry, retry))
+      .bind(10, head.window.count())
+      .bind(11, head.lease.count())
+      .bind(12, to_ms(head.created_at))
+      .bind_blob_or_null(13, head.input)
+      .bind_blob_or_null(14, head.caller)
+      .bind_blob_or_null(15, view(head.claim));
+  if (head.guarded()) {
+    insert.bind_blob(5, std::span<const unsigned char>(head.key_hash));
+  } else {
+    insert.bind(5, std::nullopt);
+  }
+  if (head.fingerprint) {
+    insert.bind_blob(8, std::span<const unsigned char>(*head.fingerprint));
+  } else {
+    insert.bind(8, std::nullopt);
+  }
+  bind_open_state(insert, 16, run);
+}
+
+void bind_update(Statement& update, const Run& run) {
+  update.bind(1, seq_of(run.id()));
+  bind_open_state(update, 2, run);
+}
+
+void bind_outcome(Statement& put, const Run& run) {
+  LK_ASSERT(run.is_settled());
+  std::string_view code, result;
+  Effect effect = Effect::none;
+  if (const auto* completed = run.as<Completed>()) {
+    result = completed->result;
+  } else if (const auto* failed = run.as<Failed>()) {
+    code = failed->code, effect = failed->effect;
+  } else if (const auto* cancelled = run.as<Cancelled>()) {
+    code = cancelled->code, effect = cancelled->effect;
+  }
+  put.bind(1, seq_of(run.id()))
+      .bind(2, run.generation)
+      .bind(3, static_cast<int>(run.status()))
+      .bind(4, to_ms(run.settled_at()))
+      .bind_blob_or_null(5, result)
+      .bind_text(6, code)
+      .bind(7, static_cast<int>(effect))
+      .bind_blob_or_null(8, run.last_error)
+      .bind_blob_or_null(9, run.last_error_code);
+}
+
+std::int64_t row_scope(const Statement& row) { return row.integer(2); }
+
+Run read_row(const Statement& row, const ScopeName& scope) {
+  auto head = std::make_shared<RunHead>();
+  head->id = read_uuid(row.bytes(1));
+  head->tenant = scope.tenant;
+  head->function = scope.function;
+  head->key = row.bytes(3);
+  if (const auto hash = row.bytes(4); hash.size() == head->key_hash.size())
+    std::memcpy(head->key_hash.data(), hash.data(), hash.size());
+  unpack_traits(row.integer(5), *head);
+  head->priority = static_cast<std::int32_t>(row.integer(6));
+  if (const auto fingerprint = row.bytes(7); fingerprint.size() == sizeof(Fingerprint))
+    std::memcpy(head->fingerprint.emplace().data(), fingerprint.data(), fingerprint.size());
+  head->retry = unpack_retry(row.bytes(8));
+  head->window = Duration{row.integer(9)};
+  head->lease = Duration{row.integer(10)};
+  head->created_at = from_ms(row.integer(11));
+  head->input = row.bytes(12);
+  head->caller = row.bytes(13);
+  head->claim = read_uuid(row.bytes(14));
+
+  Run run;
+  run.origin = static_cast<Origin>(row.integer(kOpen + 1));
+  run.generation = static_cast<std::uint32_t>(row.integer(kOpen + 2));
+  run.attempt = static_cast<std::uint32_t>(row.integer(kOpen + 3));
+  run.attempts_max = static_cast<std::uint32_t>(row.integer(kOpen + 4));
+  run.attempts_total = static_cast<std::uint32_t>(row.integer(kOpen + 5));
+  run.fence = static_cast<Fence>(row.integer(kOpen + 6));
+  run.first_attempt_at = from_ms(row.integer(kOpen + 7));
+  run.waiting_for = static_cast<std::uint32_t>(row.integer(kOpen + 8));
+  const bool settled = !row.is_null(kOutcome);
+  run.last_error = row.bytes(settled ? kOutcome + 5 : kOpen + 13);
+  run.last_error_code = row.bytes(settled ? kOutcome + 6 : kOpen + 14);
+  run.effect_key = row.is_null(kOpen + 15) ? head->id : read_uuid(row.bytes(kOpen + 15));
+  run.state = settled ? read_outcome(row) : read_open(row);
+  run.head = std::move(head);
+  return run;
+}
+
+namespace {
+
+void put_number(std::string& to, std::int64_t value) { to.append(reinterpret_cast<const char*>(&value), sizeof value); }
+void put_text(std::string& to, std::string_view text) {
+  put_number(to, static_cast<std::int64_t>(text.size()));
+  to.append(text);
+}
+
+struct Unpacker {
+  std::string_view left;
+  std::int64_t number() {
+    std::int64_t value = 0;
+    if (left.size() < sizeof value) return 0;
+    std::memcpy(&value, left.data(), sizeof value);
+    left.remove_prefix(sizeof value);
+    return value;
+  }
+  std::string text() {
+    const auto size = std::min<std::size_t>(static_cast<std::size_t>(number()), left.size());
+    std::string value(left.substr(0, size));
+    left.remove_prefix(size);
+    return value;
+  }
+};
+
+}  // namespace
+
+std::string encode_duplicates(const Duplicates& seen) {
+  std::string bytes;
+  put_number(bytes, static_cast<std::int64_t>(seen.counts.size()));
+  for (const DuplicateCount& count : seen.counts) {
+    put_text(bytes, count.reason);
+    put_number(bytes, static_cast<std::int64_t>(count.count));
+    put_number(bytes, to_ms(count.first));
+    put_number(bytes, to_ms(count.last));
+  }
+  put_number(bytes, static_cast<std::int64_t>(seen.latest.size()));
+  for (const DuplicateCaller& caller : seen.latest) {
+    put_number(bytes, to_ms(caller.at));
+    put_text(bytes, caller.reason);
+    put_text(bytes, caller.caller);
+  }
+  return bytes;
+}
+
+Duplicates decode_duplicates(std::string_view bytes) {
+  Unpacker from{bytes};
+  Duplicates seen;
+  for (std::int64_t left = from.number(); left > 0 && !from.left.empty(); --left) {
+    DuplicateCount count;
+    count.reason = from.text();
+    count.count = static_cast<std::uint64_t>(from.number());
+    count.first = from_ms(from.number());
+    count.last = from_ms(from.number());
+    seen.counts.push_back(std::move(count));
+  }
+  for (std::int64_t left = from.number(); left > 0 && !from.left.empty(); --left) {
+    DuplicateCaller caller;
+    caller.at = from_ms(from.number());
+    caller.reason = from.text();
+    caller.caller = from.text();
+    seen.latest.push_back(std::move(caller));
+  }
+  return seen;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,32 @@
+// How a Run lies in lk_runs and lk_outcomes.
+#pragma once
+
+#include "model/run.hpp"
+#include "store/duplicates.hpp"
+#include "store/sqlite/database.hpp"
+
+namespace latchkey {
+
+using Seq = std::int64_t;
+
+inline Seq seq_of(const RunId& id) { return static_cast<Seq>(uuid_counter(id)); }
+
+// What lk_scopes says of a scope number.
+struct ScopeName {
+  std::string tenant;
+  std::string function;
+  bool operator==(const ScopeName&) const = default;
+};
+
+void bind_insert(Statement& insert, const Run& run, std::int64_t scope);
+void bind_update(Statement& update, const Run& run);
+void bind_outcome(Statement& put, const Run& run);
+
+// The columns of read_run. `scope_column` tells which scope to look up for read_row.
+std::int64_t row_scope(const Statement& row);
+Run read_row(const Statement& row, const ScopeName& scope);
+
+std::string encode_duplicates(const Duplicates& seen);
+Duplicates decode_duplicates(std::string_view bytes);
+
+}  // namespace latchkey

@@ -1,0 +1,120 @@
+-- Latchkey's tables in an SQLite file. User tables may lie beside them: every name here starts with lk_.
+-- lk_runs and lk_outcomes are appended to by seq. lk_keys, lk_lists and lk_open are indexes that are merged a slice per
+-- commit up to the marks in lk_state; runs above them are indexed in memory and replayed when the file is opened.
+
+CREATE TABLE lk_state (
+  format INTEGER PRIMARY KEY,    -- of this layout; one row only
+  seq INTEGER NOT NULL,          -- the last run's
+  fence INTEGER NOT NULL,        -- the last one drawn
+  merged INTEGER NOT NULL,       -- keys of runs up to here are in lk_keys
+  listed INTEGER NOT NULL,       -- runs up to here are in lk_lists and, while open, in lk_open
+  batch INTEGER NOT NULL,        -- commits so far: tells whether one whose reply was lost is in
+  clock_mark INTEGER NOT NULL    -- the store's time never falls below this
+);
+INSERT INTO lk_state VALUES (1, 0, 0, 0, 0, 0, 0);
+
+CREATE TABLE lk_scopes (
+  scope INTEGER PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  function TEXT NOT NULL,
+  UNIQUE (tenant, function)
+);
+
+CREATE TABLE lk_runs (
+  seq INTEGER PRIMARY KEY,
+  id BLOB NOT NULL,
+  scope INTEGER NOT NULL,
+  key BLOB,
+  hash BLOB,
+  traits INTEGER NOT NULL,       -- guard, on_doubt, on_failed, made_by: see run_rows.cpp
+  priority INTEGER NOT NULL,
+  fingerprint BLOB,
+  retry BLOB,                    -- NULL: the default policy
+  window_ms INTEGER NOT NULL,
+  lease_ms INTEGER NOT NULL,
+  created_at INTEGER NOT NULL,
+  input BLOB,
+  caller BLOB,
+  claim BLOB,
+  -- what changes while the run is open
+  status INTEGER NOT NULL CHECK (status IN (0, 1, 2)),
+  origin INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  attempts_max INTEGER NOT NULL,
+  attempts_total INTEGER NOT NULL,
+  fence INTEGER NOT NULL,
+  first_attempt_at INTEGER NOT NULL,
+  waiting_for INTEGER NOT NULL,
+  at INTEGER NOT NULL,           -- queued: due; running: started; in doubt: since
+  lease_until INTEGER NOT NULL,
+  flags INTEGER NOT NULL,        -- why it is queued, whether cancel was asked
+  owner BLOB,                    -- running: the claim or session that owns it
+  last_error BLOB,
+  last_error_code BLOB,
+  effect_key BLOB                -- NULL: the id
+);
+
+-- A run is settled when the outcome of its generation is here.
+CREATE TABLE lk_outcomes (
+  seq INTEGER PRIMARY KEY,
+  generation INTEGER NOT NULL,
+  status INTEGER NOT NULL CHECK (status IN (3, 4, 5)),
+  at INTEGER NOT NULL,
+  result BLOB,
+  code TEXT,
+  effect INTEGER NOT NULL,
+  last_error BLOB,
+  last_error_code BLOB
+);
+CREATE INDEX lk_outcomes_unusual ON lk_outcomes (status, seq) WHERE status > 3;
+
+CREATE TABLE lk_keys (hash BLOB PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+-- A key that was given back to an older run by hand, until the merge has passed `at_seq`.
+CREATE TABLE lk_pointed (hash BLOB PRIMARY KEY, seq INTEGER NOT NULL, at_seq INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE lk_lists (scope INTEGER, seq INTEGER, PRIMARY KEY (scope, seq)) WITHOUT ROWID;
+CREATE TABLE lk_open (seq INTEGER PRIMARY KEY);
+CREATE TABLE lk_waits (predecessor INTEGER, dependent INTEGER, PRIMARY KEY (predecessor, dependent)) WITHOUT ROWID;
+CREATE TABLE lk_duplicates (seq INTEGER PRIMARY KEY, seen BLOB NOT NULL);
+
+CREATE TABLE lk_dead_letters (
+  number INTEGER PRIMARY KEY,    -- the counter in the id
+  id BLOB NOT NULL,
+  tenant TEXT NOT NULL,
+  function TEXT NOT NULL,
+  code TEXT NOT NULL,
+  reason BLOB NOT NULL,
+  latest_run BLOB NOT NULL,
+  count INTEGER NOT NULL,
+  opened_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  acknowledged_at INTEGER,
+  acknowledged_by TEXT NOT NULL
+);
+CREATE UNIQUE INDEX lk_dead_letters_open ON lk_dead_letters (tenant, function) WHERE acknowledged_at IS NULL;
+
+CREATE TABLE lk_dead_letter_members (
+  seq INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  letter INTEGER NOT NULL,
+  run BLOB NOT NULL,
+  key BLOB NOT NULL,
+  code TEXT NOT NULL,
+  reason BLOB NOT NULL,
+  attempts INTEGER NOT NULL,
+  effect INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  PRIMARY KEY (seq, generation)
+) WITHOUT ROWID;
+CREATE INDEX lk_dead_letter_members_letter ON lk_dead_letter_members (letter);
+
+CREATE TABLE lk_tokens (
+  id TEXT PRIMARY KEY,
+  secret_hash BLOB NOT NULL,
+  name TEXT NOT NULL,
+  role INTEGER NOT NULL,
+  tenants TEXT NOT NULL,         -- separated by spaces; empty: all
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER
+) WITHOUT ROWID;

@@ -1,0 +1,39 @@
+// The merge: recent runs move from the window in memory into the index tables, a slice per commit.
+#include "base/assert.hpp"
+#include "store/sqlite/sqlite_tables.hpp"
+
+namespace latchkey {
+
+void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
+  const bool idle = merging_to_ <= state_.merged;
+  if (idle && committed_.seq - state_.merged < static_cast<Seq>(window_min)) return;
+  if (idle) {
+    // Only what is durable is frozen: the open transaction's keys are still staged.
+    window_.freeze();
+    merging_to_ = committed_.seq;
+  }
+  const auto slice = window_.next_slice(amount);
+  for (const KeyWindow::Entry& entry : slice)
+    if (window_.is_frozen(entry)) put_key(entry);
+  slice_ = slice.size();
+
+  const Seq listed = std::min(merging_to_, state_.listed + static_cast<Seq>(amount));
+  for (const char* index : {"index_lists", "index_open"})
+    database_.prepare(find_sql(index)).bind(1, state_.listed).bind(2, listed).run();
+  state_.listed = listed;
+
+  if (window_.left() > slice_ || state_.listed < merging_to_) return;
+  state_.merged = merging_to_;
+  database_.prepare(find_sql("erase_pointed")).bind(1, state_.merged).run();
+}
+
+void SqliteTables::merge_all(Instant now) {
+  // A merge that is under way ends first; then all that came meanwhile is one more.
+  while (state_.merged < committed_.seq) {
+    begin();
+    changed_ = true;
+    finish(now, 1, static_cast<std::size_t>(committed_.seq));
+  }
+}
+
+}  // namespace latchkey

@@ -1,0 +1,172 @@
+#include "store/sqlite/sqlite_reader.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "store/listing.hpp"
+#include "store/sqlite/letter_rows.hpp"
+
+namespace latchkey {
+
+SqliteReader::SqliteReader(const std::string& file, const char* vfs, const KeyWindow& window)
+    : database_(file, vfs, Access::read),
+      window_(window),
+      scopes_(database_),
+      read_run_(database_.prepare(find_sql("read_run"))),
+      find_key_(database_.prepare(find_sql("find_key"))) {
+  database_.execute("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -16384");
+}
+
+std::optional<Run> SqliteReader::read(Seq seq) {
+  const Rows rows(read_run_.bind(1, seq));
+  if (!read_run_.step()) return std::nullopt;
+  return read_row(read_run_, scopes_.name(row_scope(read_run_)));
+}
+
+std::optional<Run> SqliteReader::find(const std::optional<std::string>& tenant, RunId id) {
+  const std::lock_guard lock(mutex_);
+  auto run = read(seq_of(id));
+  if (run && (run->id() != id || (tenant && run->head->tenant != *tenant))) run.reset();
+  return run;
+}
+
+std::optional<Run> SqliteReader::find_latest(const KeyName& name) {
+  const ShortHash hash(name.hash);
+  std::optional<Seq> seq = window_.find(hash);
+  const std::lock_guard lock(mutex_);
+  if (!seq) {
+    const Rows rows(find_key_.bind_blob(1, std::span<const unsigned char>(hash.bytes)));
+    if (!find_key_.step()) return std::nullopt;
+    seq = find_key_.integer(0);
+  }
+  return read(*seq);
+}
+
+std::optional<Duplicates> SqliteReader::find_duplicates(RunId id) {
+  const std::lock_guard lock(mutex_);
+  Statement look_up = database_.prepare(find_sql("read_duplicates"));
+  look_up.bind(1, seq_of(id));
+  if (!look_up.step()) return std::nullopt;
+  return decode_duplicates(look_up.bytes(0));
+}
+
+std::vector<Seq> SqliteReader::all(Statement& statement) {
+  std::vector<Seq> seqs;
+  while (statement.step()) seqs.push_back(statement.integer(0));
+  return seqs;
+}
+
+Seq SqliteReader::listed_mark() {
+  Statement state = database_.prepare(find_sql("read_state"));
+  LK_ASSERT(state.step());
+  return state.integer(3);
+}
+
+std::vector<Seq> SqliteReader::candidates_of(std::int64_t scope, Seq before, std::uint32_t limit, Seq listed) {
+  Statement recent = database_.prepare(find_sql("list_scope_recent"));
+  recent.bind(1, listed).bind(2, before).bind(3, scope).bind(4, limit);
+  std::vector<Seq> seqs = all(recent);
+  if (seqs.size() >= limit) return seqs;
+  Statement older = database_.prepare(find_sql("list_scope"));
+  older.bind(1, scope).bind(2, std::min(before, listed + 1)).bind(3, static_cast<std::int64_t>(limit - seqs.size()));
+  for (const Seq seq : all(older)) seqs.push_back(seq);
+  return seqs;
+}
+
+std::vector<Seq> SqliteReader::candidates(const ListQuery& query, Seq before, std::uint32_t limit) {
+  const Seq listed = listed_mark();
+  if (query.status && *query.status <= Status::in_doubt) {
+    Statement open = database_.prepare(find_sql("list_open"));
+    open.bind(1, listed).bind(2, before).bind(3, limit);
+    return all(open);
+  }
+  if (query.status && *query.status != Status::completed) {
+    Statement unusual = database_.prepare(find_sql("list_unusual"));
+    unusual.bind(1, static_cast<int>(*query.status)).bind(2, before).bind(3, limit);
+    return all(unusual);
+  }
+  if (!query.tenant && query.function.empty()) {
+    Statement any = database_.prepare(find_sql("list_all"));
+    any.bind(1, before).bind(2, limit);
+    return all(any);
+  }
+  Statement scopes = database_.prepare(find_sql("list_scopes"));
+  if (query.tenant) scopes.bind_text(1, *query.tenant);
+  scopes.bind_text(2, query.function);
+  std::vector<Seq> seqs;
+  for (const std::int64_t scope : all(scopes))
+    for (const Seq seq : candidates_of(scope, before, limit, listed)) seqs.push_back(seq);
+  std::ranges::sort(seqs, std::greater{});
+  if (seqs.size() > limit) seqs.resize(limit);
+  return seqs;
+}
+
+Page SqliteReader::list(const ListQuery& query) {
+  const std::lock_guard lock(mutex_);
+  database_.execute("BEGIN");
+  const struct End {
+    Database& database;
+    ~End() { database.execute("ROLLBACK"); }
+  } end{database_};
+  Page page;
+  auto before = static_cast<Seq>(read_cursor(query.cursor));
+  // Asks for one more than the page holds, to know whether there is a next one.
+  const std::uint32_t step = std::max<std::uint32_t>(query.limit + 1, 100);
+  while (true) {
+    const auto seqs = candidates(query, before, step);
+    for (const Seq seq : seqs) {
+      before = seq;
+      auto run = read(seq);
+      if (!run || !is_listed(*run, query)) {
+        if (run && query.since && run->head->created_at < *query.since) return page;
+        continue;
+      }
+      if (page.runs.size() == query.limit) {
+        page.next = write_cursor(uuid_counter(page.runs.back().id()));
+        return page;
+      }
+      page.runs.push_back(std::move(*run));
+    }
+    if (seqs.size() < step) return page;
+  }
+}
+
+DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {
+  const std::lock_guard lock(mutex_);
+  Statement look_up = database_.prepare(find_sql("list_letters"));
+  look_up.bind(1, static_cast<std::int64_t>(read_cursor(query.cursor)))
+      .bind_text(3, query.function)
+      .bind(4, query.with_acknowledged ? 1 : 0)
+      .bind(5, query.limit + std::int64_t{1});
+  if (query.tenant) look_up.bind_text(2, *query.tenant);
+  DeadLetterPage page;
+  while (look_up.step()) {
+    if (page.entries.size() == query.limit) {
+      page.next = write_cursor(uuid_counter(page.entries.back().id));
+      break;
+    }
+    page.entries.push_back(read_letter(look_up));
+  }
+  return page;
+}
+
+std::optional<DeadLetter> SqliteReader::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
+  const std::lock_guard lock(mutex_);
+  Statement look_up = database_.prepare(find_sql("read_letter"));
+  look_up.bind(1, seq_of(id));
+  if (!look_up.step()) return std::nullopt;
+  DeadLetter letter = read_letter(look_up);
+  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
+  return letter;
+}
+
+std::vector<DeadLetterMember> SqliteReader::list_members(Uuid dead_letter, std::uint32_t limit) {
+  const std::lock_guard lock(mutex_);
+  Statement look_up = database_.prepare(find_sql("list_members"));
+  look_up.bind(1, seq_of(dead_letter)).bind(2, limit);
+  std::vector<DeadLetterMember> members;
+  while (look_up.step()) members.push_back(read_member(look_up));
+  return members;
+}
+
+}  // namespace latchkey

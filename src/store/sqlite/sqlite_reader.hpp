@@ -1,0 +1,42 @@
+// SqliteReader: reads of what is committed, on a connection of its own, so that they never wait for the writer.
+// Safe from any thread: calls take turns.
+#pragma once
+
+#include <mutex>
+
+#include "store/sqlite/key_window.hpp"
+#include "store/sqlite/sqlite_tables.hpp"
+
+namespace latchkey {
+
+class SqliteReader {
+ public:
+  SqliteReader(const std::string& file, const char* vfs, const KeyWindow& window);
+
+  std::optional<Run> find(const std::optional<std::string>& tenant, RunId id);
+  std::optional<Run> find_latest(const KeyName& name);
+  Page list(const ListQuery& query);
+  std::optional<Duplicates> find_duplicates(RunId id);
+
+  DeadLetterPage list_dead_letters(const DeadLetterQuery& query);
+  std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id);
+  std::vector<DeadLetterMember> list_members(Uuid dead_letter, std::uint32_t limit);
+  std::vector<TokenRecord> list_tokens();
+
+ private:
+  // Seqs below `before`, newest first, that may be on the page; each is checked when it is read.
+  std::vector<Seq> candidates(const ListQuery& query, Seq before, std::uint32_t limit);
+  std::vector<Seq> candidates_of(std::int64_t scope, Seq before, std::uint32_t limit, Seq listed);
+  std::vector<Seq> all(Statement& statement);
+  std::optional<Run> read(Seq seq);
+  Seq listed_mark();
+
+  std::mutex mutex_;
+  Database database_;
+  const KeyWindow& window_;
+  Scopes scopes_;
+  Statement read_run_;
+  Statement find_key_;
+};
+
+}  // namespace latchkey

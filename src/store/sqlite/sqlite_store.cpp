@@ -1,0 +1,245 @@
+#include "store/sqlite/sqlite_store.hpp"
+
+#include <spdlog/spdlog.h>
+#include <sqlite3.h>
+
+#include <limits>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "store/apply.hpp"
+#include "store/sqlite/schema.sql.hpp"
+
+namespace latchkey {
+namespace {
+
+constexpr int kFormat = 1;
+constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
+
+std::unique_ptr<Database> open_writer(const SqliteSettings& settings, int* wal_pages) {
+  auto database = std::make_unique<Database>(settings.file, settings.vfs, Access::write);
+  database->execute(
+      "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
+      "PRAGMA cache_size = -65536; PRAGMA temp_store = MEMORY");
+  sqlite3_wal_hook(
+      database->handle(),
+      [](void* pages, sqlite3*, const char*, int count) {
+        *static_cast<int*>(pages) = count;
+        return SQLITE_OK;
+      },
+      wal_pages);
+  return database;
+}
+
+void create_or_check(Database& database) {
+  Statement exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
+  if (!exists.step()) {
+    exists.reset();
+    database.execute("BEGIN IMMEDIATE;" + std::string(sql::schema) + "COMMIT");
+    return;
+  }
+  exists.reset();
+  Statement format = database.prepare("SELECT format FROM lk_state");
+  if (!format.step() || format.integer(0) != kFormat)
+    throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteSettings settings, Clock& clock, Random& random) {
+  try {
+    Instant mark;
+    {
+      int unused = 0;
+      const auto database = open_writer(settings, &unused);
+      create_or_check(*database);
+      Statement state = database->prepare(find_sql("read_state"));
+      LK_ASSERT(state.step());
+      mark = from_ms(state.integer(5));
+    }
+    std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(settings), clock, random, mark));
+    store->open_connections();
+    if (!store->settings_.stepped) store->thread_ = std::thread([raw = store.get()] { raw->work(); });
+    return store;
+  } catch (const TablesError& error) {
+    return fail(error.code, error.what());
+  }
+}
+
+SqliteStore::SqliteStore(SqliteSettings settings, Clock& clock, Random& random, Instant mark)
+    : settings_(std::move(settings)),
+      steady_(clock),
+      random_(random),
+      clock_(clock, mark),
+      next_deadline_ms_(kNoDeadline) {}
+
+SqliteStore::~SqliteStore() {
+  queue_.close();
+  if (thread_.joinable()) thread_.join();
+  step();
+  for (auto& command : unknown_)
+    command->error = Error{Code::STORE_UNAVAILABLE, "closed before it was known whether this was kept: ask again"};
+  answer(unknown_);
+  try {
+    if (tables_) tables_->merge_all(clock_.now());
+  } catch (const TablesError& error) {
+    // The next opening replays what was not merged.
+    spdlog::warn("sqlite: closing without a merge: {}", error.what());
+  }
+  close_connections();
+}
+
+void SqliteStore::abandon() {
+  queue_.close();
+  if (thread_.joinable()) thread_.join();
+  Batch rest;
+  queue_.take_waiting(rest);
+  unknown_.clear();
+  close_connections();
+}
+
+void SqliteStore::open_connections() {
+  writer_ = open_writer(settings_, &wal_pages_);
+  tables_ = std::make_unique<SqliteTables>(*writer_, random_, window_, settings_.merge);
+  tables_->load();
+  const auto deadline = tables_->next_deadline();
+  next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
+  auto reader = std::make_shared<SqliteReader>(settings_.file, settings_.vfs, window_);
+  const std::lock_guard lock(reader_mutex_);
+  reader_ = std::move(reader);
+}
+
+void SqliteStore::close_connections() {
+  {
+    const std::lock_guard lock(reader_mutex_);
+    reader_.reset();
+  }
+  tables_.reset();
+  writer_.reset();
+}
+
+void SqliteStore::work() {
+  Batch batch;
+  while (true) {
+    // While a commit's fate is unknown the file is tried again and again, whether or not anybody asks.
+    const bool open = unknown_.empty() ? queue_.take_all(batch) : queue_.take_within(batch, settings_.refuse_for);
+    if (!open) return;
+    apply_batch(batch);
+    batch.clear();
+  }
+}
+
+std::size_t SqliteStore::step() {
+  Batch batch;
+  queue_.take_waiting(batch);
+  const std::size_t waited = batch.size();
+  if (!batch.empty() || !unknown_.empty()) apply_batch(batch);
+  return waited;
+}
+
+void SqliteStore::apply_batch(Batch& batch) {
+  if (!tables_) reopen();
+  if (refusing_ && tables_ && steady_.elapsed() >= refusing_until_) refusing_.reset();
+  if (!batch.empty() && (refusing_ || !try_batch(batch))) apply_refusing(batch);
+  const auto deadline = tables_ ? tables_->next_deadline() : std::nullopt;
+  next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
+  answer(batch);
+  if (tables_ && !refusing_) checkpoint_if_due();
+}
+
+// False when nothing of the batch was kept; refusing_ says why. A batch whose commit is unknown is moved to unknown_.
+bool SqliteStore::try_batch(Batch& batch) {
+  const Instant now = clock_.now();
+  try {
+    tables_->refuse_changes(std::nullopt);
+    tables_->begin();
+    for (auto& command : batch) command->apply({*tables_, random_, now});
+  } catch (const TablesError& error) {
+    refuse(error, batch.size());
+    if (error.code == Code::STORE_FULL) {
+      tables_->rollback();
+    } else {
+      reopen();
+    }
+    return false;
+  }
+  const std::int64_t number = tables_->state().batch + 1;
+  try {
+    tables_->commit(now);
+    return true;
+  } catch (const TablesError& error) {
+    refuse(error, batch.size());
+    // Out of room is said before the commit record is written whole: nothing of it can come back.
+    if (error.code == Code::STORE_FULL) {
+      tables_->rollback();
+      return false;
+    }
+  }
+  unknown_ = std::exchange(batch, {});
+  unknown_number_ = number;
+  reopen();
+  return true;
+}
+
+void SqliteStore::refuse(const TablesError& error, std::size_t commands) {
+  spdlog::error("sqlite: a batch of {} was not written: {}", commands, error.what());
+  refusing_ = Error{error.code, "the store could not be written; nothing was changed"};
+  refusing_until_ = steady_.elapsed() + settings_.refuse_for;
+}
+
+// Reads are answered; a command that would change something is told why it cannot.
+void SqliteStore::apply_refusing(Batch& batch) {
+  if (!tables_) {
+    for (auto& command : batch) command->error = refusing_;
+    return;
+  }
+  tables_->refuse_changes(refusing_->code);
+  const Instant now = clock_.now();
+  for (auto& command : batch) {
+    try {
+      tables_->begin();
+      command->apply({*tables_, random_, now});
+    } catch (const TablesError& error) {
+      command->error = Error{error.code, refusing_->detail};
+    }
+    tables_->rollback();
+  }
+}
+
+// After an I/O error the file is opened anew. If the commit in doubt is in it, its batch is done after all.
+void SqliteStore::reopen() {
+  try {
+    close_connections();
+    open_connections();
+    // What the log holds may only be in the page cache: once it is in the file and synced, it is durable.
+    if (sqlite3_wal_checkpoint_v2(writer_->handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr) !=
+        SQLITE_OK)
+      writer_->raise("checkpoint");
+  } catch (const TablesError& error) {
+    spdlog::error("sqlite: cannot reopen {}: {}", settings_.file, error.what());
+    close_connections();
+    refusing_ = Error{Code::STORE_UNAVAILABLE, "the store cannot be opened; nothing was changed"};
+    refusing_until_ = steady_.elapsed() + settings_.refuse_for;
+    return;
+  }
+  if (unknown_.empty()) return;
+  const bool kept = tables_->state().batch == unknown_number_;
+  for (auto& command : unknown_)
+    if (!kept) command->error = refusing_;
+  answer(unknown_);
+  unknown_.clear();
+}
+
+void SqliteStore::answer(Batch& batch) {
+  for (auto& command : batch) command->finish(command->error ? &*command->error : nullptr);
+}
+
+void SqliteStore::checkpoint_if_due() {
+  if (wal_pages_ < settings_.checkpoint_pages) return;
+  const int code = sqlite3_wal_checkpoint_v2(writer_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if (code != SQLITE_OK && code != SQLITE_BUSY)
+    spdlog::warn("sqlite: checkpoint: {}", sqlite3_errmsg(writer_->handle()));
+  wal_pages_ = 0;
+}
+
+}  // namespace latchkey

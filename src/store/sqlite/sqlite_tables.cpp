@@ -1,0 +1,273 @@
+#include "store/sqlite/sqlite_tables.hpp"
+
+#include "base/assert.hpp"
+
+namespace latchkey {
+namespace {
+
+// Open runs kept in memory; others are read from the file when they are needed.
+constexpr std::size_t kOpenRunsCached = 100'000;
+
+}  // namespace
+
+struct SqliteTables::Statements {
+  explicit Statements(Database& db)
+      : begin(db.prepare(find_sql("begin"))),
+        commit(db.prepare(find_sql("commit"))),
+        write_state(db.prepare(find_sql("write_state"))),
+        insert_run(db.prepare(find_sql("insert_run"))),
+        update_run(db.prepare(find_sql("update_run"))),
+        put_outcome(db.prepare(find_sql("put_outcome"))),
+        read_run(db.prepare(find_sql("read_run"))),
+        find_key(db.prepare(find_sql("find_key"))),
+        put_key(db.prepare(find_sql("put_key"))),
+        add_open(db.prepare(find_sql("add_open"))),
+        erase_open(db.prepare(find_sql("erase_open"))) {}
+
+  Statement begin, commit, write_state, insert_run, update_run, put_outcome, read_run, find_key, put_key, add_open,
+      erase_open;
+};
+
+SqliteTables::SqliteTables(Database& database, Random& random, KeyWindow& window, MergeSettings merge)
+    : database_(database),
+      random_(random),
+      window_(window),
+      merge_(merge),
+      sql_(std::make_unique<Statements>(database)),
+      scopes_(database) {}
+
+SqliteTables::~SqliteTables() = default;
+
+void SqliteTables::load() {
+  agenda_.clear();
+  open_runs_.clear();
+  scopes_.clear();
+  changes_.clear();
+  erased_.clear();
+  slice_ = inserted_ = 0;
+  merging_to_ = 0;
+
+  Statement read_state = database_.prepare(find_sql("read_state"));
+  LK_ASSERT(read_state.step());
+  state_ = {.seq = read_state.integer(0),
+            .fence = read_state.integer(1),
+            .merged = read_state.integer(2),
+            .listed = read_state.integer(3),
+            .batch = read_state.integer(4),
+            .clock_mark = from_ms(read_state.integer(5))};
+  read_state.run();
+  committed_ = state_;
+  load_window();
+  load_open_runs();
+  Statement any_waits = database_.prepare(find_sql("any_waits"));
+  LK_ASSERT(any_waits.step());
+  any_waits_ = any_waits.integer(0) != 0;
+}
+
+void SqliteTables::load_window() {
+  window_.clear();
+  const auto short_hash = [](std::string_view bytes) {
+    ShortHash hash;
+    LK_ASSERT(bytes.size() >= hash.bytes.size());
+    std::memcpy(hash.bytes.data(), bytes.data(), hash.bytes.size());
+    return hash;
+  };
+  Statement unmerged = database_.prepare(find_sql("unmerged_keys"));
+  unmerged.bind(1, state_.merged);
+  while (unmerged.step()) window_.stage(short_hash(unmerged.bytes(1)), unmerged.integer(0));
+  Statement pointed = database_.prepare(find_sql("read_pointed"));
+  while (pointed.step()) {
+    const ShortHash hash = short_hash(pointed.bytes(0));
+    if (window_.find_staged(hash).value_or(0) <= pointed.integer(2)) window_.stage(hash, pointed.integer(1));
+  }
+  window_.publish();
+}
+
+void SqliteTables::load_open_runs() {
+  Statement all_open = database_.prepare(find_sql("all_open"));
+  all_open.bind(1, state_.listed);
+  while (all_open.step()) {
+    const auto run = read(all_open.integer(0));
+    LK_ASSERT(run && run->is_open());
+    agenda_.add(*run);
+    remember(*run);
+  }
+}
+
+void SqliteTables::begin() {
+  sql_->begin.run();
+  changed_ = false;
+}
+
+void SqliteTables::commit(Instant now) {
+  // Faster than the keys arrive, so that one merge ends before the next is due.
+  finish(now, merge_.window, std::max(merge_.slice_min, 2 * inserted_));
+}
+
+void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amount) {
+  if (changed_) {
+    merge(window_min, amount);
+    state_.batch += 1;
+    state_.clock_mark = now;
+    sql_->write_state.bind(1, state_.seq)
+        .bind(2, state_.fence)
+        .bind(3, state_.merged)
+        .bind(4, state_.listed)
+        .bind(5, state_.batch)
+        .bind(6, to_ms(state_.clock_mark))
+        .run();
+  }
+  sql_->commit.run();
+  committed_ = state_;
+  changes_.clear();
+  window_.publish();
+  for (const auto& [hash, seq] : erased_) window_.erase(hash, seq);
+  erased_.clear();
+  if (slice_ > 0) window_.take_slice(slice_);
+  slice_ = inserted_ = 0;
+}
+
+void SqliteTables::rollback() {
+  if (database_.in_transaction()) database_.execute("ROLLBACK");
+  for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
+    open_runs_.erase(change->seq);
+    if (change->after) agenda_.remove(*change->after);
+    if (change->before) agenda_.add(*change->before);
+  }
+  changes_.clear();
+  erased_.clear();
+  window_.discard();
+  scopes_.clear();
+  slice_ = inserted_ = 0;
+  state_ = committed_;
+}
+
+void SqliteTables::will_change() {
+  if (refused_) throw TablesError(*refused_, "the store takes no changes at the moment");
+  changed_ = true;
+}
+
+std::optional<Run> SqliteTables::read(Seq seq) {
+  if (const auto known = open_runs_.find(seq); known != open_runs_.end()) return known->second;
+  const Rows rows(sql_->read_run.bind(1, seq));
+  if (!sql_->read_run.step()) return std::nullopt;
+  return read_row(sql_->read_run, scopes_.name(row_scope(sql_->read_run)));
+}
+
+void SqliteTables::remember(const Run& run) {
+  if (run.is_open() && open_runs_.size() < kOpenRunsCached) {
+    open_runs_.insert_or_assign(seq_of(run.id()), run);
+  } else {
+    open_runs_.erase(seq_of(run.id()));
+  }
+}
+
+std::optional<Run> SqliteTables::find(RunId id) {
+  auto run = read(seq_of(id));
+  if (run && run->id() != id) run.reset();
+  return run;
+}
+
+std::optional<Run> SqliteTables::find_latest(const KeyName& name) {
+  const ShortHash hash(name.hash);
+  std::optional<Seq> seq = window_.find_staged(hash);
+  if (!seq) {
+    const Rows rows(sql_->find_key.bind_blob(1, std::span<const unsigned char>(hash.bytes)));
+    if (!sql_->find_key.step()) return std::nullopt;
+    seq = sql_->find_key.integer(0);
+  }
+  auto run = read(*seq);
+  if (!run) return std::nullopt;
+  const RunHead& head = *run->head;
+  LK_ASSERT(head.key == name.key && head.tenant == name.tenant && head.function == name.function);
+  return run;
+}
+
+RunId SqliteTables::next_id(Instant now) {
+  state_.seq += 1;
+  return make_uuid_v7(now, static_cast<std::uint64_t>(state_.seq), random_.next());
+}
+
+void SqliteTables::insert(const Run& run) {
+  will_change();
+  bind_insert(sql_->insert_run, run, scopes_.find_or_add(run.head->tenant, run.head->function));
+  sql_->insert_run.run();
+  // Memory follows only once the write has not failed.
+  changes_.push_back({seq_of(run.id()), {}, run});
+  inserted_ += 1;
+  if (run.head->guarded()) window_.stage(ShortHash(run.head->key_hash), seq_of(run.id()));
+  agenda_.add(run);
+  remember(run);
+}
+
+void SqliteTables::update(const Run& before, const Run& after) {
+  will_change();
+  const Seq seq = seq_of(after.id());
+  if (after.is_open()) {
+    bind_update(sql_->update_run, after);
+    sql_->update_run.run();
+  } else {
+    bind_outcome(sql_->put_outcome, after);
+    sql_->put_outcome.run();
+  }
+  // Runs above the mark are not in lk_open yet: the merge puts them there if they are still open.
+  if (seq <= state_.listed && before.is_open() != after.is_open()) {
+    Statement& index = after.is_open() ? sql_->add_open : sql_->erase_open;
+    index.bind(1, seq).run();
+  }
+  changes_.push_back({seq, {}, {}});
+  if (before.is_open()) changes_.back().before = before;
+  if (after.is_open()) changes_.back().after = after;
+  agenda_.remove(before);
+  agenda_.add(after);
+  remember(after);
+}
+
+void SqliteTables::put_key(const KeyWindow::Entry& entry) {
+  sql_->put_key.bind_blob(1, std::span<const unsigned char>(entry.first.bytes)).bind(2, entry.second).run();
+}
+
+void SqliteTables::point_key(const Run& run) {
+  will_change();
+  const ShortHash hash(run.head->key_hash);
+  database_.prepare(find_sql("point_key"))
+      .bind_blob(1, std::span<const unsigned char>(hash.bytes))
+      .bind(2, seq_of(run.id()))
+      .bind(3, state_.seq)
+      .run();
+  window_.stage(hash, seq_of(run.id()));
+}
+
+void SqliteTables::erase(const Run& run) {
+  will_change();
+  const Seq seq = seq_of(run.id());
+  const auto scope = scopes_.find(run.head->tenant, run.head->function);
+  LK_ASSERT(scope);
+  database_.prepare(find_sql("erase_run")).bind(1, seq).run();
+  database_.prepare(find_sql("erase_outcome")).bind(1, seq).run();
+  database_.prepare(find_sql("erase_listed")).bind(1, *scope).bind(2, seq).run();
+  database_.prepare(find_sql("erase_duplicates")).bind(1, seq).run();
+  database_.prepare(find_sql("erase_members")).bind(1, seq).run();
+  if (run.head->guarded()) {
+    const ShortHash hash(run.head->key_hash);
+    database_.prepare(find_sql("erase_key"))
+        .bind_blob(1, std::span<const unsigned char>(hash.bytes))
+        .bind(2, seq)
+        .run();
+    erased_.emplace_back(hash, seq);
+  }
+}
+
+std::vector<Run> SqliteTables::purge_candidates(std::uint32_t limit) {
+  std::vector<Seq> seqs;
+  Statement scan = database_.prepare(find_sql("purge_candidates"));
+  scan.bind(1, purged_to_).bind(2, limit);
+  while (scan.step()) seqs.push_back(scan.integer(0));
+  purged_to_ = seqs.size() < limit ? 0 : seqs.back();
+  std::vector<Run> found;
+  for (const Seq seq : seqs)
+    if (auto run = read(seq); run && run->is_settled()) found.push_back(std::move(*run));
+  return found;
+}
+
+}  // namespace latchkey

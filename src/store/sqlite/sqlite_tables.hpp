@@ -1,0 +1,139 @@
+// Tables in an SQLite file, on the writer's connection. See schema.sql for the layout and docs/adr for why.
+//
+// Memory holds only what can be derived from the file: the key window, the agenda, a cache of open runs. All of it
+// follows the transaction: commit() publishes, rollback() undoes. Not safe from two threads.
+#pragma once
+
+#include <absl/container/flat_hash_map.h>
+
+#include <functional>
+#include <map>
+
+#include "base/random.hpp"
+#include "store/agenda.hpp"
+#include "store/sqlite/database.hpp"
+#include "store/sqlite/key_window.hpp"
+#include "store/sqlite/run_rows.hpp"
+#include "store/tables.hpp"
+
+namespace latchkey {
+
+struct StateRow {
+  Seq seq = 0;
+  std::int64_t fence = 0;
+  Seq merged = 0;
+  Seq listed = 0;
+  std::int64_t batch = 0;
+  Instant clock_mark;
+};
+
+// Scope numbers, looked up once. Shared by the writer's tables and, in another copy, by the reader.
+class Scopes {
+ public:
+  explicit Scopes(Database& database);
+  std::optional<std::int64_t> find(const std::string& tenant, const std::string& function);
+  std::int64_t find_or_add(const std::string& tenant, const std::string& function);
+  ScopeName name(std::int64_t scope);
+  void clear();
+
+ private:
+  Database& database_;
+  std::map<std::pair<std::string, std::string>, std::int64_t> numbers_;
+  std::map<std::int64_t, ScopeName> names_;
+};
+
+// How many fresh keys make a merge worth while, and how fast it runs beside the load.
+struct MergeSettings {
+  std::size_t window = 128 * 1024;
+  std::size_t slice_min = 256;
+};
+
+class SqliteTables final : public Tables {
+ public:
+  SqliteTables(Database& database, Random& random, KeyWindow& window, MergeSettings merge);
+  ~SqliteTables() override;
+
+  // Reads the marks and rebuilds what is kept in memory. Also after a reopen.
+  void load();
+  // A transaction: begin, changes, then commit or rollback. commit() may throw: whether it is durable is then unknown.
+  void begin();
+  void commit(Instant now);
+  void rollback();
+  // While set, a change throws before it touches anything: reads go on when the disk is full.
+  void refuse_changes(std::optional<Code> why) { refused_ = why; }
+  bool changed() const { return changed_; }
+  // Merges all that is left, in a transaction of its own; for closing, and for moves that rewrite the key index.
+  void merge_all(Instant now);
+
+  // Other writes of Latchkey's own, in the open transaction.
+  std::monostate change(const std::function<void(Database&)>& write);
+  std::optional<DeadLetter> acknowledge(const std::optional<std::string>& tenant, Uuid id, const std::string& actor,
+                                        Instant now);
+  // A user's writes, in a savepoint of the open transaction: undone alone if they throw, which makes the ending a Fail.
+  // Latchkey's tables and the transaction itself are out of the user's reach meanwhile.
+  Ending in_savepoint(const std::function<Ending(sqlite3*)>& effect);
+
+  const StateRow& state() const { return state_; }
+  std::optional<Instant> next_deadline() const { return agenda_.next_deadline(); }
+
+  std::optional<Run> find(RunId id) override;
+  std::optional<Run> find_latest(const KeyName& name) override;
+  RunId next_id(Instant now) override;
+  Fence peek_fence() override { return static_cast<Fence>(state_.fence + 1); }
+  void draw_fence() override { state_.fence += 1; }
+  void insert(const Run& run) override;
+  void update(const Run& before, const Run& after) override;
+  void point_key(const Run& run) override;
+  void erase(const Run& run) override;
+  std::vector<RunId> ready(const TakeRequest& request, Instant now) override { return agenda_.ready(request, now); }
+  std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return agenda_.overdue(now, limit); }
+  std::vector<Run> purge_candidates(std::uint32_t limit) override;
+  bool has_waits() override { return any_waits_; }
+  void add_wait(RunId predecessor, RunId dependent) override;
+  void remove_wait(RunId predecessor, RunId dependent) override;
+  std::vector<RunId> dependents(RunId predecessor) override;
+  Uuid add_dead_letter(const Run& run) override;
+  bool has_unread_dead_letter(RunId run) override;
+  std::optional<Uuid> dead_letter_of(const Run& run) override;
+  void add_duplicates(const DuplicateNote& note) override;
+
+ private:
+  struct Statements;
+  // What to undo in memory; only open runs are there.
+  struct Change {
+    Seq seq;
+    std::optional<Run> before, after;
+  };
+
+  void will_change();
+  std::optional<Run> read(Seq seq);
+  void remember(const Run& run);
+  void load_window();
+  void load_open_runs();
+  // Moves the merge on by this many keys and runs; starts one when `window_min` runs wait for it.
+  void merge(std::size_t window_min, std::size_t amount);
+  void put_key(const KeyWindow::Entry& entry);
+  void finish(Instant now, std::size_t window_min, std::size_t amount);
+
+  Database& database_;
+  Random& random_;
+  KeyWindow& window_;
+  const MergeSettings merge_;
+  std::unique_ptr<Statements> sql_;
+  Scopes scopes_;
+  Agenda agenda_;
+  absl::flat_hash_map<Seq, Run> open_runs_;
+  StateRow state_;
+  StateRow committed_;
+  std::vector<Change> changes_;  // of the open transaction, for undoing them in memory
+  std::vector<std::pair<ShortHash, Seq>> erased_;
+  std::size_t inserted_ = 0;  // runs in this transaction
+  std::size_t slice_ = 0;     // entries of the window written in this transaction
+  Seq merging_to_ = 0;        // `merged` once the frozen part of the window is written
+  Seq purged_to_ = 0;
+  bool any_waits_ = false;
+  bool changed_ = false;
+  std::optional<Code> refused_;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,176 @@
+// The verbs: each becomes a command for the writer, or a read on the reader's connection.
+#include <sqlite3.h>
+
+#include <future>
+
+#include "base/assert.hpp"
+#include "store/apply.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "store/sqlite/token_rows.hpp"
+
+namespace latchkey {
+namespace {
+
+template <class T, class Apply>
+class TypedCommand final : public SqliteCommand {
+ public:
+  TypedCommand(Done<T> done, Apply apply) : done_(std::move(done)), apply_(std::move(apply)) {}
+  void apply(Applying with) override { reply_.emplace(apply_(with)); }
+  void finish(const Error* failed) override {
+    if (failed) return done_(std::unexpected(*failed));
+    LK_ASSERT(reply_);
+    done_(std::move(*reply_));
+  }
+
+ private:
+  Done<T> done_;
+  Apply apply_;
+  std::optional<T> reply_;
+};
+
+template <auto one, class Request>
+auto each(std::vector<Request> requests) {
+  return [requests = std::move(requests)](Applying with) {
+    std::vector<decltype(one(with, requests.front()))> replies;
+    replies.reserve(requests.size());
+    for (const Request& request : requests) replies.push_back(one(with, request));
+    return replies;
+  };
+}
+
+}  // namespace
+
+template <class T, class Apply>
+void SqliteStore::submit(Done<T> done, Apply apply) {
+  std::unique_ptr<SqliteCommand> command = std::make_unique<TypedCommand<T, Apply>>(std::move(done), std::move(apply));
+  if (queue_.push(command)) return;
+  const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
+  command->finish(&closed);
+}
+
+template <class T, class Apply>
+Result<T> SqliteStore::call(Apply apply) {
+  auto promise = std::make_shared<std::promise<Result<T>>>();
+  auto answer = promise->get_future();
+  submit<T>([promise](Result<T> reply) { promise->set_value(std::move(reply)); }, std::move(apply));
+  if (settings_.stepped) {
+    step();
+    if (answer.wait_for(Duration{0}) != std::future_status::ready)
+      return fail(Code::STORE_UNAVAILABLE, "it is not known yet whether this was kept: ask again");
+  }
+  return answer.get();
+}
+
+template <class Read>
+auto SqliteStore::read(Read read) -> Result<decltype(read(std::declval<SqliteReader&>()))> {
+  std::shared_ptr<SqliteReader> reader;
+  {
+    const std::lock_guard lock(reader_mutex_);
+    reader = reader_;
+  }
+  if (!reader) return fail(Code::STORE_UNAVAILABLE, "the store cannot be opened");
+  try {
+    return read(*reader);
+  } catch (const TablesError& error) {
+    return fail(error.code, error.what());
+  }
+}
+
+void SqliteStore::claim(ClaimRequest request, Done<ClaimReply> done) {
+  submit(std::move(done), [request = std::move(request)](Applying with) { return apply_claim(with, request); });
+}
+void SqliteStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
+  submit(std::move(done), each<apply_extend>(std::move(requests)));
+}
+void SqliteStore::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
+  submit(std::move(done), each<apply_settle>(std::move(requests)));
+}
+void SqliteStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) {
+  submit(std::move(done), each<apply_enqueue>(std::move(requests)));
+}
+void SqliteStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
+  submit(std::move(done), [request = std::move(request)](Applying with) { return apply_take(with, request); });
+}
+void SqliteStore::move(MoveRequest request, Done<MoveReply> done) {
+  submit(std::move(done), [request = std::move(request)](Applying with) { return apply_move(with, request); });
+}
+void SqliteStore::sweep(std::uint32_t limit, Done<Swept> done) {
+  submit(std::move(done), [limit](Applying with) { return apply_sweep(with, limit); });
+}
+void SqliteStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
+  submit(std::move(done), [retention, limit](Applying with) { return apply_purge(with, retention, limit); });
+}
+void SqliteStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) {
+  submit(std::move(done), [notes = std::move(notes)](Applying with) {
+    for (const DuplicateNote& note : notes) with.tables.add_duplicates(note);
+    return std::monostate{};
+  });
+}
+
+Result<std::optional<Run>> SqliteStore::find(const std::optional<std::string>& tenant, RunId id) {
+  return read([&](SqliteReader& reader) { return reader.find(tenant, id); });
+}
+Result<std::optional<Run>> SqliteStore::find_latest(const KeyName& name) {
+  return read([&](SqliteReader& reader) { return reader.find_latest(name); });
+}
+Result<Page> SqliteStore::list(const ListQuery& query) {
+  return read([&](SqliteReader& reader) { return reader.list(query); });
+}
+Result<std::optional<Duplicates>> SqliteStore::find_duplicates(RunId id) {
+  return read([&](SqliteReader& reader) { return reader.find_duplicates(id); });
+}
+
+std::optional<Instant> SqliteStore::next_deadline() {
+  const std::int64_t ms = next_deadline_ms_;
+  if (ms == std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+  return from_ms(ms);
+}
+
+Result<DeadLetterPage> SqliteStore::list_dead_letters(const DeadLetterQuery& query) {
+  return read([&](SqliteReader& reader) { return reader.list_dead_letters(query); });
+}
+Result<std::optional<DeadLetter>> SqliteStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
+  return read([&](SqliteReader& reader) { return reader.find_dead_letter(tenant, id); });
+}
+Result<std::vector<DeadLetterMember>> SqliteStore::list_members(Uuid dead_letter, std::uint32_t limit) {
+  return read([&](SqliteReader& reader) { return reader.list_members(dead_letter, limit); });
+}
+Result<std::optional<DeadLetter>> SqliteStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                           const std::string& actor) {
+  return call<std::optional<DeadLetter>>(
+      [&, this](Applying with) { return tables_->acknowledge(tenant, id, actor, with.now); });
+}
+
+Result<std::monostate> SqliteStore::add_token(const TokenRecord& token) {
+  return call<std::monostate>(
+      [&, this](Applying) { return tables_->change([&](Database& db) { write_token(db, token); }); });
+}
+Result<std::vector<TokenRecord>> SqliteStore::list_tokens() {
+  return read([](SqliteReader& reader) { return reader.list_tokens(); });
+}
+Result<bool> SqliteStore::revoke_token(const std::string& id) {
+  return call<bool>([=, this](Applying with) {
+    bool found = false;
+    tables_->change([&](Database& db) {
+      Statement revoke = db.prepare(find_sql("revoke_token"));
+      revoke.bind_text(1, id).bind(2, to_ms(with.now));
+      found = revoke.step();
+      revoke.run();
+    });
+    return found;
+  });
+}
+
+void SqliteStore::settle_with(SettleRequest request, Effecting effect, Done<SettleReply> done) {
+  submit(std::move(done),
+         [this, request = std::move(request), effect = std::move(effect)](Applying with) -> SettleReply {
+           const auto run = with.tables.find(request.id);
+           if (!run) return Error{Code::NOT_FOUND, "no such run"};
+           if (!run->is_open() || run->as<Queued>() || run->fence != request.fence) return apply_settle(with, request);
+           SettleRequest settled = request;
+           settled.ending = tables_->in_savepoint(effect);
+           return apply_settle(with, settled);
+         });
+}
+
+}  // namespace latchkey

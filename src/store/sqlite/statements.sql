@@ -1,0 +1,126 @@
+-- name: begin
+BEGIN IMMEDIATE
+-- name: commit
+COMMIT
+-- name: rollback
+ROLLBACK
+-- name: read_state
+SELECT seq, fence, merged, listed, batch, clock_mark FROM lk_state
+-- name: write_state
+UPDATE lk_state SET seq = ?1, fence = ?2, merged = ?3, listed = ?4, batch = ?5, clock_mark = ?6
+-- name: find_scope
+SELECT scope FROM lk_scopes WHERE tenant = ?1 AND function = ?2
+-- name: read_scope
+SELECT tenant, function FROM lk_scopes WHERE scope = ?1
+-- name: add_scope
+INSERT INTO lk_scopes (tenant, function) VALUES (?1, ?2) RETURNING scope
+-- name: insert_run
+INSERT INTO lk_runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+  ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)
+-- name: update_run
+UPDATE lk_runs SET status = ?2, origin = ?3, generation = ?4, attempt = ?5, attempts_max = ?6, attempts_total = ?7,
+  fence = ?8, first_attempt_at = ?9, waiting_for = ?10, at = ?11, lease_until = ?12, flags = ?13, owner = ?14,
+  last_error = ?15, last_error_code = ?16, effect_key = ?17
+WHERE seq = ?1
+-- name: put_outcome
+INSERT OR REPLACE INTO lk_outcomes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+-- name: read_run
+SELECT r.*, o.status, o.at, o.result, o.code, o.effect, o.last_error, o.last_error_code
+FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
+WHERE r.seq = ?1
+-- name: erase_run
+DELETE FROM lk_runs WHERE seq = ?1
+-- name: erase_outcome
+DELETE FROM lk_outcomes WHERE seq = ?1
+-- name: erase_key
+DELETE FROM lk_keys WHERE hash = ?1 AND seq = ?2
+-- name: erase_listed
+DELETE FROM lk_lists WHERE scope = ?1 AND seq = ?2
+-- name: find_key
+SELECT seq FROM lk_keys WHERE hash = ?1
+-- name: put_key
+INSERT OR REPLACE INTO lk_keys VALUES (?1, ?2)
+-- name: point_key
+INSERT OR REPLACE INTO lk_pointed VALUES (?1, ?2, ?3)
+-- name: read_pointed
+SELECT hash, seq, at_seq FROM lk_pointed
+-- name: erase_pointed
+DELETE FROM lk_pointed WHERE at_seq <= ?1
+-- name: index_lists
+INSERT OR IGNORE INTO lk_lists SELECT scope, seq FROM lk_runs WHERE seq > ?1 AND seq <= ?2
+-- name: index_open
+INSERT OR IGNORE INTO lk_open
+SELECT r.seq FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
+WHERE r.seq > ?1 AND r.seq <= ?2 AND o.seq IS NULL
+-- name: add_open
+INSERT OR IGNORE INTO lk_open VALUES (?1)
+-- name: erase_open
+DELETE FROM lk_open WHERE seq = ?1
+-- name: unmerged_keys
+SELECT seq, hash FROM lk_runs WHERE seq > ?1 AND hash IS NOT NULL
+-- name: all_open
+SELECT seq FROM lk_open
+UNION
+SELECT r.seq FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
+WHERE r.seq > ?1 AND o.seq IS NULL
+-- name: purge_candidates
+SELECT seq FROM lk_runs WHERE seq > ?1 ORDER BY seq LIMIT ?2
+-- name: add_wait
+INSERT OR IGNORE INTO lk_waits VALUES (?1, ?2)
+-- name: remove_wait
+DELETE FROM lk_waits WHERE predecessor = ?1 AND dependent = ?2
+-- name: dependents
+SELECT dependent FROM lk_waits WHERE predecessor = ?1
+-- name: any_waits
+SELECT EXISTS (SELECT 1 FROM lk_waits)
+-- name: read_duplicates
+SELECT seen FROM lk_duplicates WHERE seq = ?1
+-- name: put_duplicates
+INSERT OR REPLACE INTO lk_duplicates VALUES (?1, ?2)
+-- name: erase_duplicates
+DELETE FROM lk_duplicates WHERE seq = ?1
+-- name: list_scope
+SELECT seq FROM lk_lists WHERE scope = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
+-- name: list_scope_recent
+SELECT seq FROM lk_runs WHERE seq > ?1 AND seq < ?2 AND scope = ?3 ORDER BY seq DESC LIMIT ?4
+-- name: list_scopes
+SELECT scope FROM lk_scopes WHERE (?1 IS NULL OR tenant = ?1) AND (?2 = '' OR function = ?2)
+-- name: list_all
+SELECT seq FROM lk_runs WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2
+-- name: list_unusual
+SELECT seq FROM lk_outcomes WHERE status = ?1 AND status > 3 AND seq < ?2 ORDER BY seq DESC LIMIT ?3
+-- name: list_open
+SELECT seq FROM (
+  SELECT seq FROM lk_open WHERE seq < ?2
+  UNION
+  SELECT r.seq FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
+  WHERE r.seq > ?1 AND r.seq < ?2 AND o.seq IS NULL)
+ORDER BY seq DESC LIMIT ?3
+-- name: find_open_letter
+SELECT * FROM lk_dead_letters WHERE tenant = ?1 AND function = ?2 AND acknowledged_at IS NULL
+-- name: put_letter
+INSERT OR REPLACE INTO lk_dead_letters VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+-- name: add_member
+INSERT OR REPLACE INTO lk_dead_letter_members VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+-- name: read_letter
+SELECT * FROM lk_dead_letters WHERE number = ?1
+-- name: letter_of
+SELECT l.id FROM lk_dead_letter_members m JOIN lk_dead_letters l ON l.number = m.letter WHERE m.seq = ?1 AND m.generation = ?2
+-- name: has_unread_letter
+SELECT EXISTS (SELECT 1 FROM lk_dead_letter_members m JOIN lk_dead_letters l ON l.number = m.letter
+  WHERE m.seq = ?1 AND l.acknowledged_at IS NULL)
+-- name: erase_members
+DELETE FROM lk_dead_letter_members WHERE seq = ?1
+-- name: list_letters
+SELECT * FROM lk_dead_letters
+WHERE number < ?1 AND (?2 IS NULL OR tenant = ?2) AND (?3 = '' OR function = ?3) AND (?4 OR acknowledged_at IS NULL)
+ORDER BY number DESC LIMIT ?5
+-- name: list_members
+SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members WHERE letter = ?1
+ORDER BY at, seq LIMIT ?2
+-- name: add_token
+INSERT INTO lk_tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+-- name: list_tokens
+SELECT * FROM lk_tokens ORDER BY created_at, id
+-- name: revoke_token
+UPDATE lk_tokens SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1 RETURNING 1

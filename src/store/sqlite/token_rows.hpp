@@ -1,0 +1,13 @@
+// How tokens lie in lk_tokens.
+#pragma once
+
+#include "store/records.hpp"
+#include "store/sqlite/database.hpp"
+
+namespace latchkey {
+
+void write_token(Database& database, const TokenRecord& token);
+// The columns of lk_tokens.
+TokenRecord read_token(const Statement& row);
+
+}  // namespace latchkey

@@ -1,0 +1,82 @@
+// A user's own writes inside the writer's transaction.
+#include <sqlite3.h>
+
+#include "store/sqlite/letter_rows.hpp"
+#include "store/sqlite/sqlite_tables.hpp"
+
+namespace latchkey {
+namespace {
+
+// Ending the transaction, or touching Latchkey's tables, would break the promise: both are refused.
+int authorize(void*, int action, const char* first, const char*, const char*, const char*) {
+  switch (action) {
+    case SQLITE_TRANSACTION:
+    case SQLITE_ATTACH:
+    case SQLITE_DETACH:
+    case SQLITE_PRAGMA:
+      return SQLITE_DENY;
+    case SQLITE_INSERT:
+    case SQLITE_UPDATE:
+    case SQLITE_DELETE:
+    case SQLITE_DROP_TABLE:
+    case SQLITE_ALTER_TABLE:
+      return first && std::string_view(first).starts_with("lk_") ? SQLITE_DENY : SQLITE_OK;
+    default:
+      return SQLITE_OK;
+  }
+}
+
+struct Authorizing {
+  explicit Authorizing(sqlite3* handle) : handle(handle) { sqlite3_set_authorizer(handle, authorize, nullptr); }
+  ~Authorizing() { sqlite3_set_authorizer(handle, nullptr, nullptr); }
+  sqlite3* handle;
+};
+
+}  // namespace
+
+Ending SqliteTables::in_savepoint(const std::function<Ending(sqlite3*)>& effect) {
+  will_change();
+  database_.execute("SAVEPOINT lk_user");
+  Ending ending;
+  bool keep = false;
+  try {
+    const Authorizing guard(database_.handle());
+    ending = effect(database_.handle());
+    keep = std::holds_alternative<Complete>(ending);
+  } catch (const std::exception& error) {
+    ending = Fail{.message = error.what(), .code = "EXCEPTION"};
+  } catch (...) {
+    ending = Fail{.message = "an exception of unknown type", .code = "EXCEPTION"};
+  }
+  // A full disk inside the effect may have rolled back everything: then nothing of this batch may be kept.
+  if (!database_.in_transaction()) throw TablesError(Code::STORE_FULL, "the transaction was rolled back");
+  database_.execute(keep ? "RELEASE lk_user" : "ROLLBACK TO lk_user; RELEASE lk_user");
+  return ending;
+}
+
+std::monostate SqliteTables::change(const std::function<void(Database&)>& write) {
+  will_change();
+  write(database_);
+  return {};
+}
+
+std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                    const std::string& actor, Instant now) {
+  Statement look_up = database_.prepare(find_sql("read_letter"));
+  look_up.bind(1, seq_of(id));
+  if (!look_up.step()) return std::nullopt;
+  DeadLetter letter = read_letter(look_up);
+  look_up.reset();
+  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
+  if (letter.acknowledged_at) return letter;
+  letter.acknowledged_at = now;
+  letter.acknowledged_by = actor;
+  return change([&](Database& database) {
+           Statement put = database.prepare(find_sql("put_letter"));
+           bind_letter(put, letter);
+           put.run();
+         }),
+         letter;
+}
+
+}  // namespace latchkey

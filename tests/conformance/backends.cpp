@@ -1,0 +1,67 @@
+#include "conformance/backend.hpp"
+#include "base/assert.hpp"
+#include "store/memory/memory_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "support/folder.hpp"
+#include "support/standings.hpp"
+
+namespace latchkey {
+namespace {
+
+class OpenMemory final : public OpenStore {
+ public:
+  Store& store() override { return *store_; }
+  ManualClock& clock() override { return clock_; }
+  void reopen() override { store_ = std::make_unique<MemoryStore>(clock_, random_); }
+  bool is_durable() const override { return false; }
+
+ private:
+  ManualClock clock_{kNoon};
+  SeededRandom random_{1};
+  std::unique_ptr<MemoryStore> store_ = std::make_unique<MemoryStore>(clock_, random_);
+};
+
+class OpenSqlite final : public OpenStore {
+ public:
+  explicit OpenSqlite(SqliteSettings settings) : settings_(std::move(settings)) {
+    settings_.file = folder_.file("latchkey.db");
+    open();
+  }
+  Store& store() override { return *store_; }
+  ManualClock& clock() override { return clock_; }
+  void reopen() override {
+    store_.reset();
+    open();
+  }
+  bool is_durable() const override { return true; }
+
+ private:
+  void open() {
+    auto opened = SqliteStore::open(settings_, clock_, random_);
+    LK_ASSERT(opened);
+    store_ = std::move(*opened);
+  }
+
+  const Folder folder_;
+  ManualClock clock_{kNoon};
+  SystemRandom random_;
+  SqliteSettings settings_;
+  std::unique_ptr<SqliteStore> store_;
+};
+
+// The same store, merging and checkpointing after every few runs, so that every test crosses those seams.
+SqliteSettings busy_merging() { return {.merge = {.window = 3, .slice_min = 1}, .checkpoint_pages = 10}; }
+
+}  // namespace
+
+const std::vector<Backend>& backends() {
+  static const std::vector<Backend> kBackends{
+      {"memory", [] { return std::make_unique<OpenMemory>(); }},
+      {"sqlite", [] { return std::make_unique<OpenSqlite>(SqliteSettings{}); }},
+      {"sqlite_merging", [] { return std::make_unique<OpenSqlite>(busy_merging()); }},
+      // A new back end goes here; add its library in CMakeLists.txt.
+  };
+  return kBackends;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,197 @@
+// The repeat table, row by row, by the store's own verbs; and fingerprints.
+#include "conformance/store_test.hpp"
+
+namespace latchkey {
+namespace {
+
+class RepeatRows : public StoreTestBase, public testing::TestWithParam<std::tuple<Backend, RepeatRow>> {
+ public:
+  using Run = latchkey::Run;
+  RepeatRows() : StoreTestBase(std::get<0>(GetParam())) {}
+
+ protected:
+  const RepeatRow row = std::get<1>(GetParam());
+  const std::optional<Run> before = reach(row.standing);
+
+  void ask_as_the_row_says(auto& request) const {
+    if (is_lock(row.standing)) request.guard = Guard::while_running;
+    if (row.standing == Standing::failed_unknown_hold) request.on_doubt = OnDoubt::hold;
+  }
+  ClaimRequest a_repeat() const {
+    ClaimRequest request = a_claim();
+    ask_as_the_row_says(request);
+    return request;
+  }
+  EnqueueRequest a_repeated_job() const {
+    EnqueueRequest request = a_job();
+    ask_as_the_row_says(request);
+    return request;
+  }
+  std::optional<Run> latest() {
+    return store().find_latest({"default", "f", "k", hash_key("default", "f", "k")}).value();
+  }
+};
+
+TEST_P(RepeatRows, Claim) {
+  const ClaimReply reply = verbs().claim(a_repeat());
+  EXPECT_EQ(classify(reply, before), row.claim);
+  EXPECT_EQ(on_wire(reply), (WireAnswer{row.status, std::string(row.code), row.retry_after}));
+  if (const auto* won = std::get_if<Won>(&reply)) {
+    EXPECT_TRUE(same_run(won->run, find(won->run.id()))) << "what was said is not what was kept";
+    EXPECT_EQ(latest()->id(), won->run.id());
+    if (before) EXPECT_GT(won->fence, before->fence);
+    EXPECT_EQ(won->lease_until, now() + kDefaultLease);
+  }
+  if (const auto* replay = std::get_if<Replay>(&reply)) EXPECT_EQ(replay->run.as<Completed>()->result, "result");
+}
+
+TEST_P(RepeatRows, Enqueue) {
+  const EnqueueReply reply = verbs().enqueue(a_repeated_job());
+  EXPECT_EQ(classify(reply, before), row.enqueue);
+  const auto& enqueued = std::get<Enqueued>(reply);
+  EXPECT_TRUE(same_run(enqueued.run, find(enqueued.run.id())));
+  EXPECT_EQ(latest()->id(), enqueued.run.id());
+  if (!enqueued.duplicate) EXPECT_EQ(take_one().run.id(), enqueued.run.id());
+}
+
+TEST_P(RepeatRows, AnotherFingerprintNeverDisturbs) {
+  ClaimRequest claim = a_repeat();
+  claim.fingerprint = kOther;
+  EnqueueRequest job = a_repeated_job();
+  job.fingerprint = kOther;
+  if (!row.fingerprint_checked) {
+    EXPECT_EQ(on_wire(verbs().claim(claim)).status, 201);
+    return;
+  }
+  const ClaimReply reply = verbs().claim(claim);
+  EXPECT_EQ(on_wire(reply), (WireAnswer{422, "KEY_REUSED", false}));
+  EXPECT_EQ(std::get<Mismatch>(reply).existing, before->id());
+  EXPECT_EQ(std::get<Mismatch>(verbs().enqueue(job)).existing, before->id());
+  EXPECT_TRUE(same_run(*before, find(before->id())));
+}
+
+// A repeat of a repeat is answered as the state it left says, and a sweep before it changes nothing.
+TEST_P(RepeatRows, ASweepBeforehandChangesNoAnswer) {
+  verbs().sweep();
+  const ClaimReply reply = verbs().claim(a_repeat());
+  EXPECT_EQ(on_wire(reply), (WireAnswer{row.status, std::string(row.code), row.retry_after}));
+}
+
+TEST_P(RepeatRows, TheAnswerIsTheSameAfterReopening) {
+  opened().reopen();
+  const ClaimReply reply = verbs().claim(a_repeat());
+  if (opened().is_durable()) {
+    EXPECT_EQ(on_wire(reply), (WireAnswer{row.status, std::string(row.code), row.retry_after}));
+  } else {
+    EXPECT_EQ(classify(reply, {}), ClaimAnswer::new_run);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(On, RepeatRows,
+                         testing::Combine(testing::ValuesIn(backends()), testing::ValuesIn(kRepeatTable)),
+                         [](const auto& row) {
+                           return std::get<0>(row.param).name + "_" +
+                                  std::string(name(std::get<1>(row.param).standing));
+                         });
+
+class Claiming : public StoreTest {};
+LK_CONFORMANCE(Claiming);
+
+TEST_P(Claiming, TheSameCallGetsItsClaimBack) {
+  ClaimRequest request = a_claim();
+  request.claim = id_of(42);
+  const Won first = win(request);
+  advance(1s);
+  const Won again = win(request);
+  EXPECT_EQ(again.run.id(), first.run.id());
+  EXPECT_EQ(again.fence, first.fence);
+  EXPECT_EQ(again.lease_until, first.lease_until);
+  EXPECT_EQ(find(first.run.id()).attempt, 1u);
+  request.claim = id_of(43);
+  EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(request)));
+}
+
+TEST_P(Claiming, KeepsWhatItWasGiven) {
+  ClaimRequest request = a_claim("order-5", "acme");
+  request.input = "{\"a\":1}";
+  request.caller = "someone";
+  request.window = 5min;
+  request.lease = 7s;
+  request.on_doubt = OnDoubt::hold;
+  request.retry = {.retries = 9, .first = 2s, .factor = 3, .ceiling = 4min, .total = 5h, .jitter = Jitter::equal};
+  const Run run = find(win(request).run.id());
+  const RunHead& head = *run.head;
+  EXPECT_EQ(head.tenant, "acme");
+  EXPECT_EQ(head.function, "f");
+  EXPECT_EQ(head.key, "order-5");
+  EXPECT_EQ(head.key_hash, request.key_hash);
+  EXPECT_EQ(head.guard, Guard::once);
+  EXPECT_EQ(head.on_doubt, OnDoubt::hold);
+  EXPECT_EQ(head.fingerprint, kSame);
+  EXPECT_EQ(head.retry, request.retry);
+  EXPECT_EQ(head.window, 5min);
+  EXPECT_EQ(head.lease, 7s);
+  EXPECT_EQ(head.input, request.input);
+  EXPECT_EQ(head.caller, "someone");
+  EXPECT_EQ(head.created_at, now());
+  EXPECT_EQ(run.origin, Origin::claimed);
+  EXPECT_EQ(run.effect_key, run.id());
+}
+
+TEST_P(Claiming, ALockHasNoFingerprint) {
+  ClaimRequest request = a_claim();
+  request.guard = Guard::while_running;
+  win(request);
+  request.fingerprint = kOther;
+  EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(request)));
+}
+
+TEST_P(Claiming, AKeyFromATemplateHasNoFingerprint) {
+  ClaimRequest request = a_claim();
+  request.fingerprint.reset();
+  end(win(request));
+  request.fingerprint = kOther;
+  EXPECT_TRUE(std::holds_alternative<Replay>(verbs().claim(request)));
+}
+
+TEST_P(Claiming, WithoutAGuardThereIsOnlyHistory) {
+  ClaimRequest request = a_claim();
+  request.guard = Guard::none;
+  EXPECT_NE(win(request).run.id(), win(request).run.id());
+  request.key.clear();
+  request.guard = Guard::once;
+  EXPECT_NE(win(request).run.id(), win(request).run.id());
+}
+
+TEST_P(Claiming, TheSameKeyOfTwoFunctionsIsTwoKeys) {
+  win(a_claim());
+  ClaimRequest other = a_claim();
+  other.function = "g";
+  other.key_hash = hash_key("default", "g", "k");
+  win(other);
+}
+
+TEST_P(Claiming, ACancelRequestFreesTheKeyWhenTheLeaseEnds) {
+  const Won won = win();
+  move(won.run.id(), CancelByHand{});
+  EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(a_claim()))) << "the run keeps its key";
+  advance(kDefaultLease);
+  EXPECT_NE(win().run.id(), won.run.id());
+  EXPECT_EQ(find(won.run.id()).as<Cancelled>()->effect, Effect::unknown);
+}
+
+TEST_P(Claiming, UsedUpTriesLeaveADeadLetterBeforeTheNextGeneration) {
+  ClaimRequest request = a_claim();
+  request.retry = kNoRetries;
+  const Won first = win(request);
+  advance(kDefaultLease);
+  const Won second = win(request);
+  EXPECT_EQ(second.run.id(), first.run.id());
+  EXPECT_EQ(second.run.generation, 2u);
+  const auto letters = records().list_dead_letters({}).value();
+  ASSERT_EQ(letters.entries.size(), 1u);
+  EXPECT_EQ(letters.entries[0].code, "OUTCOME_UNKNOWN");
+}
+
+}  // namespace
+}  // namespace latchkey

@@ -1,0 +1,182 @@
+// Enqueue and take: due time, order, limits, batches.
+#include <set>
+
+#include "conformance/store_test.hpp"
+
+namespace latchkey {
+namespace {
+
+class Jobs : public StoreTest {
+ protected:
+  Run add_input(std::string input, std::int32_t priority = 0, Duration delay = {}) {
+    EnqueueRequest request;
+    request.function = "f";
+    request.input = std::move(input);
+    request.priority = priority;
+    request.delay = delay;
+    return add(request);
+  }
+  std::string taken_in_order(std::uint32_t limit = 100) {
+    std::string order;
+    for (const Taken& taken : take_up_to(limit)) order += taken.run.head->input;
+    return order;
+  }
+};
+LK_CONFORMANCE(Jobs);
+
+TEST_P(Jobs, AJobIsTakenOnceWhenItIsDue) {
+  const Run run = add_input("a", 0, 10s);
+  EXPECT_EQ(run.status(), Status::queued);
+  EXPECT_EQ(run.fence, Fence{0});
+  advance(10s - 1ms);
+  EXPECT_TRUE(take_up_to(10).empty());
+  advance(1ms);
+  const Taken taken = take_one();
+  EXPECT_EQ(taken.run.id(), run.id());
+  EXPECT_EQ(taken.lease_until, now() + kDefaultLease);
+  EXPECT_EQ(taken.run.as<Running>()->session, id_of(5));
+  EXPECT_TRUE(same_run(taken.run, find(run.id())));
+  EXPECT_TRUE(take_up_to(10).empty());
+}
+
+TEST_P(Jobs, HighestPriorityThenLongestDueThenOldest) {
+  add_input("c");
+  add_input("d");
+  add_input("b", 0, -1s);  // never due before it was enqueued
+  add_input("z", -100);
+  add_input("a", 100);
+  advance(1s);
+  add_input("e");
+  EXPECT_EQ(taken_in_order(), "acdbez");
+}
+
+TEST_P(Jobs, TheLimitHolds) {
+  for (const char* input : {"a", "b", "c"}) add_input(input);
+  EXPECT_EQ(taken_in_order(0), "");
+  EXPECT_EQ(taken_in_order(2), "ab");
+  EXPECT_EQ(taken_in_order(2), "c");
+}
+
+TEST_P(Jobs, OnlyTheNamedFunctionsAndTenantsAreTaken) {
+  for (const char* tenant : {"acme", "globex"})
+    for (const char* function : {"f", "g"}) {
+      EnqueueRequest request;
+      request.tenant = tenant;
+      request.function = function;
+      add(request);
+    }
+  EXPECT_EQ(verbs().take({.tenant = "acme", .functions = {"f"}, .limit = 10}).size(), 1u);
+  EXPECT_EQ(verbs().take({.tenant = "nobody", .functions = {"f", "g"}, .limit = 10}).size(), 0u);
+  EXPECT_EQ(verbs().take({.functions = {}, .limit = 10}).size(), 0u);
+  EXPECT_EQ(verbs().take({.functions = {"g"}, .limit = 10}).size(), 2u);
+  EXPECT_EQ(verbs().take({.functions = {"f", "g", "f"}, .limit = 10}).size(), 1u);
+}
+
+TEST_P(Jobs, TheWorkersLeaseGoesBeforeTheRunsOwn) {
+  add_input("a");
+  EXPECT_EQ(verbs().take({.functions = {"f"}, .lease = 5s}).at(0).lease_until, now() + 5s);
+}
+
+TEST_P(Jobs, AClaimedRunIsNeverTaken) {
+  const Won won = win();
+  end(won, retryable());
+  advance(1h);
+  EXPECT_TRUE(take_up_to(10).empty());
+}
+
+TEST_P(Jobs, DuplicatesWithinOneBatchAreFound) {
+  EnqueueRequest other = a_job("k");
+  other.fingerprint = kOther;
+  const auto replies = verbs().enqueue_all({a_job("k"), a_job("l"), a_job("k"), other});
+  ASSERT_EQ(replies.size(), 4u);
+  EXPECT_FALSE(std::get<Enqueued>(replies[0]).duplicate);
+  EXPECT_FALSE(std::get<Enqueued>(replies[1]).duplicate);
+  EXPECT_TRUE(std::get<Enqueued>(replies[2]).duplicate);
+  EXPECT_EQ(std::get<Enqueued>(replies[2]).run.id(), std::get<Enqueued>(replies[0]).run.id());
+  EXPECT_EQ(std::get<Mismatch>(replies[3]).existing, std::get<Enqueued>(replies[0]).run.id());
+  EXPECT_EQ(take_up_to(10).size(), 2u);
+}
+
+TEST_P(Jobs, TheSameCallGetsItsOwnRun) {
+  EnqueueRequest request = a_job();
+  request.claim = id_of(42);
+  const Run run = add(request);
+  end(take_one());
+  const auto again = std::get<Enqueued>(verbs().enqueue(request));
+  EXPECT_FALSE(again.duplicate);
+  EXPECT_EQ(again.run.id(), run.id());
+}
+
+TEST_P(Jobs, FiveHundredInABatchEachTakenOnce) {
+  std::vector<EnqueueRequest> batch;
+  for (int i = 0; i < 500; ++i) batch.push_back(a_job("k" + std::to_string(i)));
+  std::set<RunId> added;
+  for (const EnqueueReply& reply : verbs().enqueue_all(batch)) added.insert(std::get<Enqueued>(reply).run.id());
+  EXPECT_EQ(added.size(), 500u);
+  const auto taken = take_up_to(500);
+  std::set<RunId> owned;
+  std::set<Fence> fences;
+  std::vector<SettleRequest> endings;
+  for (const Taken& one : taken) {
+    owned.insert(one.run.id());
+    fences.insert(one.fence);
+    endings.push_back({{}, one.run.id(), one.fence, Complete{one.run.head->key, {}}});
+  }
+  EXPECT_EQ(owned, added);
+  EXPECT_EQ(fences.size(), 500u);
+  for (const SettleReply& reply : verbs().settle_all(endings))
+    EXPECT_EQ(std::get<Settled>(reply).run.status(), Status::completed);
+  for (const EnqueueReply& reply : verbs().enqueue_all(batch)) EXPECT_TRUE(std::get<Enqueued>(reply).duplicate);
+}
+
+TEST_P(Jobs, QueuedJobsSurviveReopeningInOrder) {
+  for (const char* input : {"b", "c"}) add_input(input);
+  add_input("a", 1);
+  add_input("later", 0, 1h);
+  opened().reopen();
+  EXPECT_EQ(taken_in_order(), opened().is_durable() ? "abc" : "");
+}
+
+TEST_P(Jobs, NoRetryStartsAfterTheTotal) {
+  EnqueueRequest request = a_job();
+  request.retry.total = 1min;
+  const Run run = add(request);
+  end(take_one(), retryable());
+  advance(1min + 1ms);  // no worker came
+  EXPECT_TRUE(take_up_to(10).empty());
+  EXPECT_EQ(find(run.id()).as<Failed>()->code, "MAX_RETRIES_EXCEEDED");
+  EXPECT_EQ(records().list_dead_letters({}).value().entries.size(), 1u);
+}
+
+TEST_P(Jobs, AnEnqueueDoesNotWaitForTheSweeper) {
+  EnqueueRequest request = a_job();
+  request.guard = Guard::while_running;
+  request.retry = kNoRetries;
+  const Run first = add(request);
+  take_one();
+  advance(kDefaultLease);  // its tries are used up: the lock is free
+  const auto second = std::get<Enqueued>(verbs().enqueue(request));
+  EXPECT_FALSE(second.duplicate);
+  EXPECT_NE(second.run.id(), first.id());
+  EXPECT_EQ(find(first.id()).status(), Status::failed);
+}
+
+TEST_P(Jobs, LatchkeysOwnRunsStandInEveryState) {
+  EnqueueRequest tick = a_job("tick");
+  tick.made_by = MadeBy::latchkey;
+  const Run run = add(tick);
+  const auto stands = [&] {
+    const auto reply = std::get<Enqueued>(verbs().enqueue(tick));
+    return reply.duplicate && reply.run.id() == run.id() && reply.run.generation == 1;
+  };
+  EXPECT_TRUE(stands());
+  end(take_one(), permanent());
+  EXPECT_TRUE(stands());
+  EXPECT_EQ(on_wire(verbs().claim(a_claim("tick"))).status, 409) << "only a person opens it again";
+  move(run.id(), CancelByHand{});
+  EXPECT_TRUE(stands());
+  EXPECT_TRUE(take_up_to(10).empty());
+}
+
+}  // namespace
+}  // namespace latchkey

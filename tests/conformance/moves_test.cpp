@@ -1,0 +1,141 @@
+// What a person does: cancel, retry, resolve.
+#include "conformance/store_test.hpp"
+
+namespace latchkey {
+namespace {
+
+class Moves : public StoreTest {
+ protected:
+  MoveReply try_move(RunId id, Move wish) { return verbs().move({{}, id, std::move(wish)}); }
+  Won in_doubt(std::string key = "k") {
+    ClaimRequest request = a_claim(std::move(key));
+    request.on_doubt = OnDoubt::hold;
+    const Won won = win(request);
+    end(won, outcome_unknown());
+    return won;
+  }
+};
+LK_CONFORMANCE(Moves);
+
+TEST_P(Moves, CancelFreesTheKeyAtOnce) {
+  const Run job = add(a_job());
+  EXPECT_EQ(move(job.id(), CancelByHand{}).run.status(), Status::cancelled);
+  EXPECT_FALSE(move(job.id(), CancelByHand{}).changed);
+  EXPECT_TRUE(take_up_to(10).empty());
+  EXPECT_NE(add(a_job()).id(), job.id());
+
+  const Won doubted = in_doubt("d");
+  EXPECT_EQ(move(doubted.run.id(), CancelByHand{}).run.as<Cancelled>()->effect, Effect::unknown);
+  const Won failed = win(a_claim("e"));
+  end(failed, permanent());
+  EXPECT_EQ(move(failed.run.id(), CancelByHand{}).run.as<Cancelled>()->effect, Effect::none);
+  EXPECT_NE(win(a_claim("e")).run.id(), failed.run.id());
+}
+
+TEST_P(Moves, ACompletedRunStaysSo) {
+  const Won won = win();
+  end(won);
+  for (const Move& wish : {Move{CancelByHand{}}, Move{RetryByHand{}}, Move{ResolveFailed{}}, Move{ResolveRerun{}}})
+    EXPECT_EQ(code_of(try_move(won.run.id(), wish)), Code::MOVE_REFUSED);
+  EXPECT_FALSE(move(won.run.id(), ResolveCompleted{"other"}).changed);
+  EXPECT_EQ(find(won.run.id()).as<Completed>()->result, "result");
+}
+
+TEST_P(Moves, UnknownRunsAreNotFound) { EXPECT_EQ(code_of(try_move(id_of(9), CancelByHand{})), Code::NOT_FOUND); }
+
+TEST_P(Moves, RetryIsANewGenerationAndASecondRetryIsNothing) {
+  add(a_job());
+  const Taken taken = take_one();
+  end(taken, permanent());
+  const Moved retried = move(taken.run.id(), RetryByHand{});
+  EXPECT_EQ(retried.run.generation, 2u);
+  EXPECT_FALSE(move(taken.run.id(), RetryByHand{}).changed);
+  const Taken again = take_one();
+  EXPECT_EQ(again.run.id(), taken.run.id());
+  EXPECT_EQ(again.run.attempt, 1u);
+  EXPECT_EQ(again.run.attempts_total, 2u);
+  EXPECT_EQ(again.run.effect_key, taken.run.id());
+  EXPECT_EQ(code_of(verbs().settle({{}, taken.run.id(), taken.fence, Complete{}})), Code::LEASE_LOST);
+}
+
+TEST_P(Moves, ARetryMayAskForAFreshEffectKey) {
+  const Won won = win();
+  end(won, permanent());
+  const Run retried = move(won.run.id(), RetryByHand{.fresh_effect_key = true}).run;
+  EXPECT_NE(retried.effect_key, won.run.id());
+  EXPECT_EQ(find(won.run.id()).effect_key, retried.effect_key);
+  EXPECT_EQ(win().run.effect_key, retried.effect_key);
+}
+
+TEST_P(Moves, ResolveCompletedReplaysAndReleases) {
+  const Won won = in_doubt();
+  EnqueueRequest next = a_job("next");
+  next.after = {won.run.id()};
+  add(next);
+  EXPECT_EQ(move(won.run.id(), ResolveCompleted{"by hand"}).run.status(), Status::completed);
+  EXPECT_FALSE(move(won.run.id(), ResolveCompleted{"by hand"}).changed);
+  EXPECT_EQ(std::get<Replay>(verbs().claim(a_claim())).run.as<Completed>()->result, "by hand");
+  EXPECT_EQ(take_up_to(10).size(), 1u);
+}
+
+TEST_P(Moves, ResolveFailedLeavesADeadLetter) {
+  const Won won = in_doubt();
+  EXPECT_EQ(move(won.run.id(), ResolveFailed{"checked: not booked"}).run.status(), Status::failed);
+  const auto letters = records().list_dead_letters({}).value().entries;
+  ASSERT_EQ(letters.size(), 1u);
+  EXPECT_EQ(letters[0].reason, "checked: not booked");
+  EXPECT_EQ(win().run.generation, 2u) << "a person said that it did not happen";
+}
+
+TEST_P(Moves, ResolveRerunIsTheSameGeneration) {
+  ClaimRequest request = a_claim();
+  request.on_doubt = OnDoubt::hold;
+  request.retry = kNoRetries;
+  const Won won = win(request);
+  end(won, outcome_unknown());
+  EXPECT_EQ(move(won.run.id(), ResolveRerun{}).run.status(), Status::queued);
+  EXPECT_FALSE(move(won.run.id(), ResolveRerun{}).changed);
+  const Won again = win(request);
+  EXPECT_EQ(again.run.id(), won.run.id());
+  EXPECT_EQ(again.run.generation, 1u);
+  EXPECT_EQ(again.run.attempt, 2u);
+}
+
+class Owners : public Moves {
+ protected:
+  // A lock's first run, failed, with a newer one under the same key.
+  ClaimRequest lock = [] {
+    ClaimRequest request = a_claim();
+    request.guard = Guard::while_running;
+    return request;
+  }();
+  Won old = win(lock);
+  Settled ended = end(old, permanent());
+  Won newer = win(lock);
+};
+LK_CONFORMANCE(Owners);
+
+TEST_P(Owners, ARetryIsRefusedWhileANewerRunOwnsTheKey) {
+  EXPECT_EQ(code_of(try_move(old.run.id(), RetryByHand{})), Code::MOVE_REFUSED);
+  EXPECT_EQ(find(old.run.id()).status(), Status::failed);
+  EXPECT_EQ(find(newer.run.id()).status(), Status::running);
+}
+
+TEST_P(Owners, ARetryTakesTheKeyWhenTheNewerRunHasEnded) {
+  end(newer);
+  move(old.run.id(), RetryByHand{});
+  EXPECT_EQ(win(lock).run.id(), old.run.id());
+  EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(lock)));
+}
+
+TEST_P(Owners, ARetryTakesTheKeyWhenTheNewerRunWasPurged) {
+  end(newer);
+  advance(24h * 8);
+  verbs().purge();
+  ASSERT_TRUE(is_gone(newer.run.id()));
+  move(old.run.id(), RetryByHand{});
+  EXPECT_EQ(win(lock).run.id(), old.run.id()) << "two open runs under one key";
+}
+
+}  // namespace
+}  // namespace latchkey

@@ -1,0 +1,175 @@
+// How tries end: once, by the newest owner, with everything that follows in the same breath.
+#include "conformance/store_test.hpp"
+
+namespace latchkey {
+namespace {
+
+class Settling : public StoreTest {};
+LK_CONFORMANCE(Settling);
+
+TEST_P(Settling, TheSameKindAgainAnswersTheSame) {
+  const Won won = win();
+  const Settled first = end(won, Complete{"one", {}});
+  EXPECT_TRUE(first.changed);
+  advance(1s);
+  const Settled again = end(won, Complete{"two", {}});
+  EXPECT_FALSE(again.changed);
+  EXPECT_TRUE(same_run(again.run, first.run));
+  EXPECT_EQ(again.run.as<Completed>()->result, "one");
+}
+
+TEST_P(Settling, AnotherKindIsRefused) {
+  const Won won = win();
+  end(won);
+  EXPECT_EQ(code_of(verbs().settle({{}, won.run.id(), won.fence, permanent()})), Code::ALREADY_SETTLED);
+  EXPECT_EQ(code_of(verbs().settle({{}, won.run.id(), won.fence, Release{}})), Code::ALREADY_SETTLED);
+  EXPECT_EQ(find(won.run.id()).status(), Status::completed);
+}
+
+TEST_P(Settling, AStaleFenceIsRefusedAndChangesNothing) {
+  const Won first = win();
+  advance(kDefaultLease);
+  const Won second = win();
+  for (const Ending& ending : {Ending{Complete{"x", {}}}, Ending{permanent()}, Ending{Release{}}})
+    EXPECT_EQ(code_of(verbs().settle({{}, first.run.id(), first.fence, ending})), Code::LEASE_LOST);
+  EXPECT_TRUE(same_run(second.run, find(first.run.id())));
+  EXPECT_EQ(code_of(verbs().settle({{}, id_of(9), second.fence, Complete{}})), Code::NOT_FOUND);
+}
+
+TEST_P(Settling, LateTruthIsAcceptedUntilTheRunIsQueuedOrTakenAgain) {
+  const Won won = win();
+  advance(kDefaultLease + 1h);
+  verbs().sweep();
+  EXPECT_EQ(end(won).run.status(), Status::completed) << "still running: nobody came";
+
+  ClaimRequest held = a_claim("held");
+  held.on_doubt = OnDoubt::hold;
+  const Won doubtful = win(held);
+  advance(kDefaultLease);
+  verbs().sweep();
+  EXPECT_EQ(find(doubtful.run.id()).status(), Status::in_doubt);
+  EXPECT_EQ(end(doubtful).run.status(), Status::completed);
+
+  add(a_job("job"));
+  const Taken taken = take_one();
+  advance(kDefaultLease);
+  verbs().sweep();
+  EXPECT_EQ(code_of(verbs().settle({{}, taken.run.id(), taken.fence, Complete{}})), Code::LEASE_LOST);
+}
+
+TEST_P(Settling, RetriesWaitByTheirPolicyAndEndAsADeadLetter) {
+  add(a_job());
+  for (const Duration delay : {Duration{1s}, Duration{5s}, Duration{25s}}) {
+    const Taken taken = take_one();
+    const Settled failed = end(taken, retryable());
+    EXPECT_EQ(failed.run.as<Queued>()->due_at, now() + delay);
+    EXPECT_FALSE(failed.dead_letter);
+    advance(delay - 1ms);
+    EXPECT_TRUE(take_up_to(1).empty());
+    advance(1ms);
+  }
+  const Taken last = take_one();
+  const Settled used_up = end(last, retryable("at last"));
+  EXPECT_EQ(used_up.run.as<Failed>()->code, "MAX_RETRIES_EXCEEDED");
+  ASSERT_TRUE(used_up.dead_letter);
+  const Settled again = end(last, retryable());
+  EXPECT_FALSE(again.changed);
+  EXPECT_EQ(again.dead_letter, used_up.dead_letter);
+  const auto members = records().list_members(*used_up.dead_letter, 10).value();
+  ASSERT_EQ(members.size(), 1u);
+  EXPECT_EQ(members[0].attempts, 4u);
+  EXPECT_EQ(members[0].reason, "at last");
+}
+
+TEST_P(Settling, AnUnknownOutcomeIsHeldUnderHold) {
+  ClaimRequest request = a_claim();
+  request.on_doubt = OnDoubt::hold;
+  const Won won = win(request);
+  const Settled doubted = end(won, outcome_unknown());
+  EXPECT_EQ(doubted.run.status(), Status::in_doubt);
+  advance(1h);
+  EXPECT_FALSE(end(won, outcome_unknown()).changed);
+  EXPECT_EQ(find(won.run.id()).as<InDoubt>()->since, now() - 1h) << "doubt keeps its age";
+}
+
+TEST_P(Settling, AReleasedRunGoesBackWithOneMoreAttempt) {
+  EnqueueRequest job = a_job();
+  job.retry = kNoRetries;
+  add(job);
+  for (int i = 0; i < 5; ++i) {
+    const Taken taken = take_one();
+    EXPECT_EQ(taken.run.attempt, i + 1u);
+    EXPECT_TRUE(end(taken, Release{}).changed);
+    EXPECT_FALSE(end(taken, Release{}).changed);
+  }
+  const Taken taken = take_one();
+  end(taken, Snooze{5min});
+  EXPECT_TRUE(take_up_to(1).empty());
+  advance(5min);
+  EXPECT_EQ(end(take_one(), retryable()).run.status(), Status::failed);
+}
+
+TEST_P(Settling, FollowUpsComeWithTheOutcome) {
+  const Won won = win(a_claim("k", "acme"));
+  EnqueueRequest mail, later;
+  mail.function = later.function = "mail";
+  mail.input = "now";
+  later.input = "later";
+  later.delay = 1h;
+  const Ending done = Complete{"r", {mail, later}};
+  EXPECT_TRUE(take_up_to(10, "mail").empty());
+  end(won, done);
+  end(won, done);  // its reply was lost
+  const auto first = take_up_to(10, "mail");
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].run.head->input, "now");
+  EXPECT_EQ(first[0].run.head->tenant, "acme");
+  EXPECT_EQ(first[0].run.head->made_by, MadeBy::latchkey);
+  advance(1h);
+  EXPECT_EQ(take_up_to(10, "mail").size(), 1u);
+}
+
+TEST_P(Settling, AFollowUpWithItsOwnKeyStandsUnderThatKeyLikeAnyOther) {
+  const auto follow_up = [] {
+    EnqueueRequest request = a_job("shared");
+    request.tenant = "somewhere";  // it becomes the parent's, and so does the key
+    request.key_hash = hash_key("somewhere", "f", "shared");
+    return request;
+  };
+  const Run first = add(a_job("shared"));
+  end(win(a_claim("parent1")), Complete{"", {follow_up()}});
+  ASSERT_EQ(take_up_to(10).size(), 1u) << "a duplicate of the queued one";
+  move(first.id(), CancelByHand{});
+  advance(kDefaultLease);
+  verbs().sweep();
+  EXPECT_EQ(find(first.id()).status(), Status::cancelled);
+  end(win(a_claim("parent2")), Complete{"", {follow_up()}});
+  ASSERT_EQ(take_up_to(10).size(), 1u) << "the key was free: the follow-up must not be swallowed";
+}
+
+TEST_P(Settling, AnUnknownPredecessorOfAFollowUpRefusesTheWholeSettle) {
+  const Won won = win();
+  EnqueueRequest good = a_job("good"), bad = a_job("bad");
+  bad.after = {id_of(1234)};
+  EXPECT_EQ(code_of(verbs().settle({{}, won.run.id(), won.fence, Complete{"", {good, bad}}})),
+            Code::PREDECESSOR_UNKNOWN);
+  EXPECT_EQ(find(won.run.id()).status(), Status::running);
+  EXPECT_TRUE(take_up_to(10).empty());
+  EXPECT_TRUE(end(won).changed);
+}
+
+TEST_P(Settling, ABatchSettlesEachOnItsOwn) {
+  const Won a = win(a_claim("a")), b = win(a_claim("b"));
+  const auto replies = verbs().settle_all({{{}, a.run.id(), a.fence, Complete{"a", {}}},
+                                           {{}, b.run.id(), a.fence, Complete{"b", {}}},
+                                           {{}, b.run.id(), b.fence, permanent()},
+                                           {{}, a.run.id(), a.fence, permanent()}});
+  ASSERT_EQ(replies.size(), 4u);
+  EXPECT_EQ(std::get<Settled>(replies[0]).run.status(), Status::completed);
+  EXPECT_EQ(code_of(replies[1]), Code::LEASE_LOST);
+  EXPECT_EQ(std::get<Settled>(replies[2]).run.status(), Status::failed);
+  EXPECT_EQ(code_of(replies[3]), Code::ALREADY_SETTLED);
+}
+
+}  // namespace
+}  // namespace latchkey

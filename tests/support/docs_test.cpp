@@ -1,0 +1,78 @@
+// Docs that repeat what the code holds as data say the same.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "base/error.hpp"
+#include "support/repeat_markdown.hpp"
+
+namespace latchkey {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kSource = LATCHKEY_SOURCE_DIR;
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) ADD_FAILURE() << "cannot read " << path;
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+const std::vector<CodeFacts>& codes() {
+  static const std::vector<CodeFacts> kAll{
+#define LK_ERROR_CODE(name, status, retryable, title) CodeFacts{#name, status, retryable, title},
+#include "base/error_codes.def"
+#undef LK_ERROR_CODE
+  };
+  return kAll;
+}
+
+// With LATCHKEY_WRITE_DOCS set, writes the table into the page instead of comparing.
+TEST(Docs, TheRepeatTableIsTheOneInTheCode) {
+  const fs::path page = kSource / "docs/repeats.md";
+  std::string text = read(page);
+  const std::string_view begin = "<!-- table -->\n", end = "<!-- /table -->\n";
+  const auto from = text.find(begin), to = text.find(end);
+  ASSERT_TRUE(from != text.npos && to != text.npos && from < to);
+  const auto start = from + begin.size();
+  if (std::getenv("LATCHKEY_WRITE_DOCS") != nullptr) {
+    std::ofstream(page, std::ios::binary) << text.replace(start, to - start, write_repeat_table());
+    return;
+  }
+  EXPECT_EQ(text.substr(start, to - start), write_repeat_table()) << "run this test with LATCHKEY_WRITE_DOCS=1";
+}
+
+TEST(Docs, EveryErrorCodeHasAPageAndEveryPageACode) {
+  std::set<std::string> pages, names;
+  for (const auto& file : fs::directory_iterator(kSource / "docs/errors"))
+    if (file.path().filename() != "README.md") pages.insert(file.path().stem().string());
+  for (const CodeFacts& code : codes()) names.insert(std::string(code.name));
+  EXPECT_EQ(pages, names);
+}
+
+TEST(Docs, ErrorPagesAgreeWithTheCode) {
+  const std::string index = read(kSource / "docs/errors/README.md");
+  for (const CodeFacts& code : codes()) {
+    const std::string name(code.name);
+    const std::string page = read(kSource / "docs/errors" / (name + ".md"));
+    EXPECT_TRUE(page.starts_with("# " + name + "\n")) << name;
+    EXPECT_NE(page.find(std::string(code.title)), page.npos) << name << " does not say its title";
+    const std::string facts_line =
+        "HTTP " + std::to_string(code.http_status) + " · " +
+        (code.retryable ? "the same call may succeed later" : "the same call will not succeed");
+    EXPECT_NE(page.find(facts_line), page.npos) << name << " should say: " << facts_line;
+    for (const char* section : {"## When you see it", "## What to do"})
+      EXPECT_NE(page.find(section), page.npos) << name;
+    EXPECT_NE(index.find("[" + name + "](" + name + ".md)"), index.npos) << name << " is not in the index";
+  }
+}
+
+}  // namespace
+}  // namespace latchkey

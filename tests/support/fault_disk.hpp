@@ -1,0 +1,87 @@
+// FaultDisk: a disk in memory, offered to SQLite as a VFS, that fails or loses power where a test says so.
+// It knows which writes were synced: after a crash the others may be there, be gone, or be there in part.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/random.hpp"
+
+struct sqlite3_vfs;
+
+namespace latchkey {
+
+enum class Fault {
+  none,
+  fail_before,   // the operation reports an I/O error and did nothing
+  fail_after,    // it did its work and reports an I/O error all the same
+  full,          // no room: writes report that, once
+  crash_before,  // power is lost: from here on nothing is done and everything fails
+  crash_after,
+};
+// What of the unsynced writes is found after a crash.
+enum class Unsynced { lost, kept, some };
+
+class FaultDisk {
+ public:
+  explicit FaultDisk(std::uint64_t seed);
+  ~FaultDisk();
+  FaultDisk(const FaultDisk&) = delete;
+  FaultDisk& operator=(const FaultDisk&) = delete;
+
+  const char* vfs() const { return name_.c_str(); }
+  // The fault strikes at the nth write, sync, truncation or deletion from now, counted from 1.
+  void plan(Fault fault, std::uint64_t nth);
+  // Full until told otherwise: every write that makes a file longer is refused.
+  void set_full(bool full) { full_ = full; }
+  bool has_struck() const { return struck_; }
+  bool is_dead() const { return dead_; }
+  // Power is back. Every connection must have been closed.
+  void restart(Unsynced unsynced);
+  std::uint64_t operations() const { return operations_; }
+
+  // For the VFS's methods.
+  struct Write {
+    std::size_t offset;
+    std::size_t size_before;    // of the file
+    std::string before, after;  // the bytes there
+    bool truncation;
+  };
+  struct File {
+    std::string bytes;
+    std::vector<Write> unsynced;
+    std::vector<std::unique_ptr<std::string>> shared_memory;
+    std::map<const void*, int> locks;  // level by handle
+    int shared[8] = {};
+    bool exclusive[8] = {};
+  };
+  // What the caller must report for its next changing operation, and whether to do it first.
+  struct Verdict {
+    int code;
+    bool act;
+  };
+  Verdict judge(bool grows);
+  std::shared_ptr<File> find(const std::string& name, bool create);
+  void remove(const std::string& name);
+  bool dead() const { return dead_; }
+  std::mutex& mutex() { return mutex_; }
+
+ private:
+  const std::string name_;
+  std::unique_ptr<sqlite3_vfs> vfs_;
+  SeededRandom random_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<File>> files_;
+  Fault fault_ = Fault::none;
+  std::uint64_t strikes_at_ = 0;
+  std::uint64_t operations_ = 0;
+  bool struck_ = false;
+  bool dead_ = false;
+  bool full_ = false;
+};
+
+}  // namespace latchkey
