@@ -270,8 +270,10 @@ Swept apply_sweep(Applying with, std::uint32_t limit) {
 
 Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit) {
   Swept swept;
-  const auto candidates = with.tables.purge_candidates(limit);
-  for (const Run& run : candidates) {
+  // Nothing is settled before it is made: younger runs need not be looked at.
+  const Duration kept = std::min({retention.done, retention.failed, with.now.time_since_epoch()});
+  const PurgeSlice slice = with.tables.purge_candidates(with.now - kept, limit);
+  for (const Run& run : slice.runs) {
     if (!may_purge(run, retention, with.now)) continue;
     const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
     if (unread || has_open_dependent(with, run.id())) continue;
@@ -279,7 +281,7 @@ Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit
     with.tables.erase(run);
     swept.changed += 1;
   }
-  swept.more = candidates.size() == limit;
+  swept.more = slice.more;
   return swept;
 }
 

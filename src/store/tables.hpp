@@ -20,6 +20,11 @@ struct TablesError : std::runtime_error {
   Code code;
 };
 
+struct PurgeSlice {
+  std::vector<Run> runs;
+  bool more = false;  // false: the end was reached, the next call starts at the beginning
+};
+
 class Tables {
  public:
   virtual ~Tables() = default;
@@ -44,9 +49,8 @@ class Tables {
   virtual std::vector<RunId> ready(const TakeRequest& request, Instant now) = 0;
   // Open runs whose next_deadline() is not after now.
   virtual std::vector<RunId> overdue(Instant now, std::uint32_t limit) = 0;
-  // Settled runs, oldest first, from where the last call stopped. Fewer than `limit` means that the end was reached:
-  // the next call starts at the beginning.
-  virtual std::vector<Run> purge_candidates(std::uint32_t limit) = 0;
+  // Settled runs among the next `limit` made at `made_by` or before, oldest first, from where the last call stopped.
+  virtual PurgeSlice purge_candidates(Instant made_by, std::uint32_t limit) = 0;
 
   // False when certainly nothing waits for anything: most stores never see an `after`.
   virtual bool has_waits() = 0;

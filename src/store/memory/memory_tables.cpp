@@ -44,15 +44,17 @@ void MemoryTables::erase(const Run& run) {
   runs_.erase(uuid_counter(run.id()));
 }
 
-std::vector<Run> MemoryTables::purge_candidates(std::uint32_t limit) {
-  std::vector<Run> found;
+PurgeSlice MemoryTables::purge_candidates(Instant made_by, std::uint32_t limit) {
+  PurgeSlice slice;
+  std::uint32_t seen = 0;
   auto at = runs_.upper_bound(purged_to_);
-  for (; at != runs_.end() && found.size() < limit; ++at) {
+  for (; at != runs_.end() && at->second.head->created_at <= made_by && seen < limit; ++at, ++seen) {
     purged_to_ = at->first;
-    if (at->second.is_settled()) found.push_back(at->second);
+    if (at->second.is_settled()) slice.runs.push_back(at->second);
   }
-  if (found.size() < limit) purged_to_ = 0;
-  return found;
+  slice.more = limit > 0 && seen == limit;
+  if (!slice.more) purged_to_ = 0;
+  return slice;
 }
 
 void MemoryTables::remove_wait(RunId predecessor, RunId dependent) {

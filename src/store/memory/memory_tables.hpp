@@ -26,7 +26,7 @@ class MemoryTables final : public Tables {
   void erase(const Run& run) override;
   std::vector<RunId> ready(const TakeRequest& request, Instant now) override { return agenda_.ready(request, now); }
   std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return agenda_.overdue(now, limit); }
-  std::vector<Run> purge_candidates(std::uint32_t limit) override;
+  PurgeSlice purge_candidates(Instant made_by, std::uint32_t limit) override;
   bool has_waits() override { return !waits_.empty(); }
   void add_wait(RunId predecessor, RunId dependent) override { waits_[predecessor].insert(dependent); }
   void remove_wait(RunId predecessor, RunId dependent) override;

@@ -109,6 +109,7 @@ Page SqliteReader::list(const ListQuery& query) {
     ~End() { database.execute("ROLLBACK"); }
   } end{database_};
   Page page;
+  if (query.limit == 0) return page;
   auto before = static_cast<Seq>(read_cursor(query.cursor));
   // Asks for one more than the page holds, to know whether there is a next one.
   const std::uint32_t step = std::max<std::uint32_t>(query.limit + 1, 100);
@@ -140,6 +141,7 @@ DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {
       .bind(5, query.limit + std::int64_t{1});
   if (query.tenant) look_up.bind_text(2, *query.tenant);
   DeadLetterPage page;
+  if (query.limit == 0) return page;
   while (look_up.step()) {
     if (page.entries.size() == query.limit) {
       page.next = write_cursor(uuid_counter(page.entries.back().id));

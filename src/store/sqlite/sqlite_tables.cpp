@@ -247,7 +247,6 @@ void SqliteTables::erase(const Run& run) {
   database_.prepare(find_sql("erase_outcome")).bind(1, seq).run();
   database_.prepare(find_sql("erase_listed")).bind(1, *scope).bind(2, seq).run();
   database_.prepare(find_sql("erase_duplicates")).bind(1, seq).run();
-  database_.prepare(find_sql("erase_members")).bind(1, seq).run();
   if (run.head->guarded()) {
     const ShortHash hash(run.head->key_hash);
     database_.prepare(find_sql("erase_key"))
@@ -258,16 +257,17 @@ void SqliteTables::erase(const Run& run) {
   }
 }
 
-std::vector<Run> SqliteTables::purge_candidates(std::uint32_t limit) {
+PurgeSlice SqliteTables::purge_candidates(Instant made_by, std::uint32_t limit) {
   std::vector<Seq> seqs;
   Statement scan = database_.prepare(find_sql("purge_candidates"));
   scan.bind(1, purged_to_).bind(2, limit);
-  while (scan.step()) seqs.push_back(scan.integer(0));
-  purged_to_ = seqs.size() < limit ? 0 : seqs.back();
-  std::vector<Run> found;
+  while (scan.step() && from_ms(scan.integer(1)) <= made_by) seqs.push_back(scan.integer(0));
+  PurgeSlice slice;
+  slice.more = limit > 0 && seqs.size() == limit;
+  purged_to_ = slice.more ? seqs.back() : 0;
   for (const Seq seq : seqs)
-    if (auto run = read(seq); run && run->is_settled()) found.push_back(std::move(*run));
-  return found;
+    if (auto run = read(seq); run && run->is_settled()) slice.runs.push_back(std::move(*run));
+  return slice;
 }
 
 }  // namespace latchkey

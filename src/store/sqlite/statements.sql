@@ -64,7 +64,7 @@ UNION
 SELECT r.seq FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
 WHERE r.seq > ?1 AND o.seq IS NULL
 -- name: purge_candidates
-SELECT seq FROM lk_runs WHERE seq > ?1 ORDER BY seq LIMIT ?2
+SELECT seq, created_at FROM lk_runs WHERE seq > ?1 ORDER BY seq LIMIT ?2
 -- name: add_wait
 INSERT OR IGNORE INTO lk_waits VALUES (?1, ?2)
 -- name: remove_wait
@@ -109,8 +109,6 @@ SELECT l.id FROM lk_dead_letter_members m JOIN lk_dead_letters l ON l.number = m
 -- name: has_unread_letter
 SELECT EXISTS (SELECT 1 FROM lk_dead_letter_members m JOIN lk_dead_letters l ON l.number = m.letter
   WHERE m.seq = ?1 AND l.acknowledged_at IS NULL)
--- name: erase_members
-DELETE FROM lk_dead_letter_members WHERE seq = ?1
 -- name: list_letters
 SELECT * FROM lk_dead_letters
 WHERE number < ?1 AND (?2 IS NULL OR tenant = ?2) AND (?3 = '' OR function = ?3) AND (?4 OR acknowledged_at IS NULL)

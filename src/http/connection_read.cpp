@@ -1,0 +1,143 @@
+// Connection's reading side: head, body, and waiting for more of either.
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+
+#include "http/connection.hpp"
+
+namespace latchkey::http {
+namespace {
+
+constexpr std::size_t kReadBytesMin = 2 * 1024;    // room for one read
+constexpr std::size_t kChunkReadBytes = 8 * 1024;  // the same, within a chunked body
+constexpr std::size_t kBodyStepBytes = 64 * 1024;  // a body's string grows by what arrives, not by what was promised
+constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;  // what a client may still send us after our last answer
+
+}  // namespace
+
+Connection::Progress Connection::read_request() { return state_ == State::head ? read_head() : read_body(); }
+
+Connection::Progress Connection::read_head() {
+  const HeadLimits& limits = loop_.shared().settings.head;
+  // An incomplete head is read again only when another line has ended: a client that sends byte by byte costs us
+  // little.
+  const std::size_t size_now = input_.bytes().size();
+  const std::string_view fresh = input_.unscanned();
+  const std::size_t size_before = size_now - fresh.size();
+  const bool is_over_limit = size_now >= limits.bytes_max ||
+                             (size_now > limits.request_line_bytes_max && size_before <= limits.request_line_bytes_max);
+  input_.note_scanned();
+  if (fresh.empty() || (size_before != 0 && !is_over_limit && !fresh.contains('\n'))) return Progress::incomplete;
+  const Result<std::size_t> size = parse_head(input_.bytes(), limits, head_);
+  if (!size) return reject(size.error());
+  if (*size == 0) return Progress::incomplete;
+  head_bytes_ = request_bytes_ = *size;
+  has_head_ = true;
+  return begin_body();
+}
+
+Connection::Progress Connection::begin_body() {
+  const std::uint64_t length = head_.content_length.value_or(0);
+  if (length == 0 && !head_.is_chunked) return Progress::complete;
+  const Settings& settings = loop_.shared().settings;
+  if (length > settings.body_bytes_max) return reject({Code::BODY_TOO_LARGE, "Content-Length exceeds the limit"});
+  const std::string_view arrived = input_.bytes().substr(head_bytes_);
+  if (!head_.is_chunked && arrived.size() >= length) {
+    body_view_ = arrived.substr(0, length);
+    request_bytes_ = head_bytes_ + length;
+    return Progress::complete;
+  }
+  state_ = State::body;
+  if (head_.expects_continue && arrived.empty()) out_.append("HTTP/1.1 100 Continue\r\n\r\n");
+  body_.clear();
+  if (head_.is_chunked) {
+    chunks_ = ChunkedDecoder(settings.body_bytes_max);
+  } else {
+    body_.assign(arrived);
+    body_bytes_read_ = arrived.size();
+    request_bytes_ = head_bytes_ + arrived.size();
+  }
+  return read_body();
+}
+
+Connection::Progress Connection::read_body() {
+  if (head_.is_chunked) return read_chunks();
+  if (body_bytes_read_ < *head_.content_length) return Progress::incomplete;
+  body_.resize(body_bytes_read_);
+  body_view_ = body_;
+  return Progress::complete;
+}
+
+Connection::Progress Connection::read_chunks() {
+  const Result<std::size_t> used = chunks_.feed(input_.bytes().substr(head_bytes_), body_);
+  if (!used) return reject(used.error());
+  if (!chunks_.is_done()) {
+    input_.cut(head_bytes_);
+    return Progress::incomplete;
+  }
+  request_bytes_ = head_bytes_ + *used;
+  body_view_ = body_;
+  return Progress::complete;
+}
+
+void Connection::receive() {
+  const Settings& settings = loop_.shared().settings;
+  if (state_ == State::head) {
+    if (loop_.is_stopping() && input_.is_empty()) {
+      linger();
+      return;
+    }
+    if (!input_.is_empty() || is_first_)
+      arm(Phase::head, settings.head_deadline);
+    else
+      arm(Phase::idle, settings.idle_deadline);
+  } else {
+    const std::size_t promised = head_.is_chunked ? settings.body_bytes_max : *head_.content_length;
+    arm(Phase::body, settings.body_deadline + time_for(promised));
+  }
+  wait_for_bytes();
+}
+
+void Connection::wait_for_bytes() {
+  asio::mutable_buffer buffer;
+  if (state_ == State::body && !head_.is_chunked) {
+    // Straight into the body, and never beyond its end.
+    const std::size_t left = *head_.content_length - body_bytes_read_;
+    if (body_.size() - body_bytes_read_ < std::min(left, kBodyStepBytes))
+      body_.resize(body_bytes_read_ + std::min(left, std::max(kBodyStepBytes, body_bytes_read_)));
+    buffer = asio::buffer(body_.data() + body_bytes_read_, body_.size() - body_bytes_read_);
+  } else {
+    const std::size_t wanted = state_ == State::body ? kChunkReadBytes : kReadBytesMin;
+    const bool moves = input_.room().size() < wanted;
+    input_.make_room(wanted);
+    // The head's views went with the old place; the same bytes parse the same.
+    if (moves && state_ == State::body) (void)parse_head(input_.bytes(), loop_.shared().settings.head, head_);
+    buffer = asio::buffer(input_.room().data(), input_.room().size());
+  }
+  is_receiving_ = true;
+  socket_.async_read_some(
+      buffer, [this](const boost::system::error_code& error, std::size_t count) { on_received(error, count); });
+}
+
+void Connection::on_received(const boost::system::error_code& error, std::size_t count) {
+  is_receiving_ = false;
+  if (state_ == State::closed) {
+    retire_if_quiet();
+  } else if (error) {
+    close();
+  } else if (state_ == State::lingering) {
+    lingered_bytes_ += count;
+    input_.clear();
+    if (lingered_bytes_ > kLingerBytesMax) return close();
+    wait_for_bytes();
+  } else if (state_ == State::closing) {
+    // Its deadline passed while it read, and the answer that says so is still being sent.
+  } else {
+    if (state_ == State::body && !head_.is_chunked)
+      body_bytes_read_ += count;
+    else
+      input_.note_received(count);
+    advance();
+  }
+}
+
+}  // namespace latchkey::http

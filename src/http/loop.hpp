@@ -1,0 +1,99 @@
+// Loop: one thread of the server with its own io_context, listener, connections, deadlines and mailbox.
+//
+// Connections live and die on their loop's thread; nothing of them is shared. Construct and destroy on the thread that
+// owns the server, run() on the loop's own; only begin_stop() and the mailbox may be called from others.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/basic_socket_acceptor.hpp>
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "http/cors.hpp"
+#include "http/deadlines.hpp"
+#include "http/mailbox.hpp"
+#include "http/settings.hpp"
+
+namespace latchkey::http {
+
+// Concrete executors: no type erasure per operation.
+using Tcp = asio::ip::tcp;
+using Socket = asio::basic_stream_socket<Tcp, asio::io_context::executor_type>;
+using Acceptor = asio::basic_socket_acceptor<Tcp, asio::io_context::executor_type>;
+
+class Connection;
+
+// What all loops of a server have in common.
+struct Shared {
+  Shared(Settings the_settings, Handler the_handler, Clock& the_clock)
+      : settings(std::move(the_settings)), handler(std::move(the_handler)), clock(the_clock), cors(settings.cors) {}
+
+  const Settings settings;
+  const Handler handler;
+  Clock& clock;
+  const Cors cors;
+  std::atomic<std::size_t> connections{0};
+  std::atomic<std::size_t> in_flight{0};
+};
+
+class Loop final : private Mailbox::Owner {
+ public:
+  explicit Loop(Shared& shared);
+  ~Loop() override;
+
+  // Opens this loop's listener; LISTEN_FAILED when the address cannot be had.
+  Result<Tcp::endpoint> listen(const Tcp::endpoint& at);
+  // Serves until it was stopped and its last connection has closed, or the stop deadline has passed.
+  void run();
+  // Any thread: accept no more, close idle connections, finish the others.
+  void begin_stop();
+
+  // For connections, on the loop's thread.
+  Shared& shared() { return shared_; }
+  Deadlines& deadlines() { return deadlines_; }
+  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  const std::string& date() const { return date_; }
+  bool is_stopping() const { return is_stopping_; }
+  void enter_handler(Connection& connection) { handling_ = &connection; }
+  void leave_handler() { handling_ = nullptr; }
+  // The connection is closed and no operation of it is pending: its slot may be used again.
+  void retire(Connection& connection);
+
+ private:
+  void wake() override;
+  bool accept_now(Mailbox::Letter& letter) override;
+
+  void accept();
+  void admit(Socket socket);
+  Connection& vacant_connection();
+  void drain();
+  void answer(Mailbox::Letter& letter);
+  Task<void> keep_time();
+  void on_tick();
+  void stop_accepting();
+  void stop_if_empty();
+
+  Shared& shared_;
+  asio::io_context io_;
+  Acceptor acceptor_;
+  Deadlines deadlines_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::vector<std::unique_ptr<Connection>> connections_;  // by slot
+  std::vector<std::uint32_t> vacant_slots_;
+  std::vector<Mailbox::Letter> letters_;
+  std::string date_;
+  Instant date_second_{};
+  Connection* handling_ = nullptr;  // whose handler is on the stack
+  Duration stop_by_{0};
+  bool is_stopping_ = false;
+  bool is_accepting_ = false;
+  bool accept_failed_ = false;  // no descriptors, for instance: tried again at the next tick
+};
+
+}  // namespace latchkey::http

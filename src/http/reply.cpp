@@ -1,0 +1,26 @@
+#include "http/reply.hpp"
+
+#include "base/assert.hpp"
+#include "http/problem.hpp"
+
+namespace latchkey::http {
+
+Reply& Reply::operator=(Reply&& other) noexcept {
+  if (this == &other) return *this;
+  abandon();
+  sink_ = std::move(other.sink_);
+  ticket_ = other.ticket_;
+  return *this;
+}
+
+void Reply::send(Response response) {
+  LK_ASSERT(sink_ != nullptr);
+  const std::shared_ptr<ReplySink> sink = std::move(sink_);
+  sink->deliver(ticket_, std::move(response));
+}
+
+void Reply::abandon() {
+  if (sink_) send(make_problem({Code::INTERNAL, "the request was given up without an answer"}));
+}
+
+}  // namespace latchkey::http

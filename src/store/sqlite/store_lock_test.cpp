@@ -1,0 +1,34 @@
+#include "store/sqlite/store_lock.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/folder.hpp"
+
+namespace latchkey {
+namespace {
+
+TEST(StoreLock, HasOneOwnerAndTellsItsAddress) {
+  const Folder folder;
+  SystemClock clock;
+  const std::string file = folder.file("latchkey.db");
+  EXPECT_FALSE(StoreLock::find_server(file));
+  {
+    auto lock = StoreLock::acquire(file, Duration{0}, clock);
+    ASSERT_TRUE(lock);
+    EXPECT_FALSE(StoreLock::find_server(file)) << "a command is not a server";
+    EXPECT_EQ(StoreLock::acquire(file, Duration{20}, clock).error().code, Code::STORE_LOCKED);
+    ASSERT_TRUE(lock->announce("http://127.0.0.1:7420"));
+    EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420");
+    EXPECT_EQ(StoreLock::acquire(file, Duration{60'000}, clock).error().code, Code::STORE_LOCKED) << "at once";
+  }
+  EXPECT_FALSE(StoreLock::find_server(file));
+  EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
+}
+
+TEST(StoreLock, SaysWhenTheFolderIsNotThere) {
+  SystemClock clock;
+  EXPECT_EQ(StoreLock::acquire("/nowhere/at/all.db", Duration{0}, clock).error().code, Code::STORE_UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace latchkey
