@@ -2,12 +2,20 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 namespace latchkey {
 
 void assert_failed(const char* expression, const char* file, int line) {
+#ifdef LATCHKEY_SEEDED_BUGS
+  // The build with seeded bugs wants to go on to the next one.
+  throw std::logic_error(std::string("broken invariant: ") + expression + " (" + file + ":" + std::to_string(line) +
+                         ")");
+#else
   std::fprintf(stderr, "latchkey: broken invariant: %s (%s:%d)\n", expression, file, line);
   std::abort();
+#endif
 }
 
 }  // namespace latchkey

@@ -43,7 +43,8 @@ void OutcomeCache::Shard::make_room(std::size_t bytes_max) {
 }
 
 void OutcomeCache::add(const Run& run, Instant now) {
-  if (!run.head->guarded() || !run.in_window(now)) return;
+  // Latchkey's own runs are nobody's to claim; the store has its own answer for them.
+  if (!run.head->guarded() || run.head->made_by != MadeBy::caller || !run.in_window(now)) return;
   const std::size_t bytes = size_of(run);
   if (bytes > shard_bytes_max_ / 4) return;
   auto kept = std::make_shared<const Run>(run);

@@ -78,7 +78,7 @@ class FlakyClaims final : public Claims {
     return [this, done = std::move(done)](Result<T> reply) mutable {
       if (lose_replies == 0) return done(std::move(reply));
       lose_replies -= 1;
-      done(fail(Code::REQUEST_TIMEOUT, "no answer"));
+      done(fail(lose_replies % 2 == 0 ? Code::REPLY_LOST : Code::REQUEST_TIMEOUT, "no answer"));
     };
   }
   Claims& claims_;

@@ -1,4 +1,5 @@
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 #include "model/decide.hpp"
 #include "model/endings.hpp"
 
@@ -11,7 +12,7 @@ constexpr Duration kPollAgain = std::chrono::seconds{1};
 Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now) {
   LK_ASSERT(fence > run.fence);
   Run next = run;
-  next.attempt += 1;
+  if (!LK_SEEDED(attempts_counted_at_failure) || next.attempt == 0) next.attempt += 1;
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
@@ -50,7 +51,7 @@ ClaimDecision claim_running(const Run& run, const Running& running, const ClaimR
                             Instant now) {
   // Its caller may still come back with the truth, but whoever claims first owns it.
   if (now >= running.lease_until) return StartAgain{owned(run, request, fence, now), {}};
-  const bool own = !request.claim.is_nil() && running.claim == request.claim;
+  const bool own = !request.claim.is_nil() && running.claim == request.claim && !LK_SEEDED(claim_id_forgotten);
   if (own) return Refuse{Won{run, run.fence, running.lease_until}, {}};
   return Refuse{Busy{run, Code::ALREADY_RUNNING, running.lease_until - now}, {}};
 }
@@ -72,7 +73,8 @@ ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest&
   const Run& run = ended ? *ended : *latest;
   if (auto kept = keep_own(run)) return *std::move(kept);
   if (is_free(run, now)) return StartNew{ended};
-  if (is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
+  const bool looks = !LK_SEEDED(fingerprint_after_state) || run.as<Completed>();
+  if (looks && is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
   if (is_held(run, request.on_doubt)) return Refuse{Doubted{run}, ended};
   if (run.as<Completed>()) return Refuse{Replay{run}, {}};
   if (run.as<Failed>()) return StartAgain{owned(reopen(run, Origin::claimed, now), request, fence, now), ended};

@@ -1,3 +1,4 @@
+#include "base/seeded_bug.hpp"
 #include "model/decide.hpp"
 #include "model/endings.hpp"
 
@@ -8,6 +9,7 @@ Run fail_try(const Run& run, const Fail& fail, Dice dice, Instant now) {
   Run noted = run;
   noted.last_error = fail.message;
   noted.last_error_code = fail.code;
+  if (LK_SEEDED(attempts_counted_at_failure)) noted.attempt += 1;
   if (fail.outcome_unknown && run.head->on_doubt == OnDoubt::hold)
     return with_state(noted, run.as<InDoubt>() ? *run.as<InDoubt>() : InDoubt{now});
   const Effect effect = fail.outcome_unknown ? Effect::unknown : Effect::none;
@@ -22,6 +24,10 @@ Run fail_try(const Run& run, const Fail& fail, Dice dice, Instant now) {
 
 Run give_back(const Run& run, Instant due_at) {
   Run next = with_state(run, Queued{due_at, QueuedBy::release});
+  if (LK_SEEDED(release_lowers_attempt)) {
+    next.attempt -= 1;
+    return next;
+  }
   next.attempts_max += 1;
   return next;
 }
@@ -59,14 +65,15 @@ bool is_repeat(const Run& run, const Ending& ending) {
 }  // namespace
 
 SettleDecision decide_settle(const Run& run, const SettleRequest& request, Dice dice, Instant now) {
-  if (request.fence != run.fence || request.fence == Fence{0})
-    return {{}, Error{Code::LEASE_LOST, "another owner has had the run since"}};
+  const bool stale = request.fence != run.fence && !(LK_SEEDED(settle_ignores_fence) && run.as<Running>());
+  if (stale || request.fence == Fence{0}) return {{}, Error{Code::LEASE_LOST, "another owner has had the run since"}};
   if (is_repeat(run, request.ending)) return {};
   if (run.is_settled()) return {{}, Error{Code::ALREADY_SETTLED, "the run is " + std::string(to_string(run.status()))}};
-  if (run.as<Queued>()) return {{}, Error{Code::LEASE_LOST, "the run was queued again"}};
+  if (run.as<Queued>() && !LK_SEEDED(settle_after_requeue))
+    return {{}, Error{Code::LEASE_LOST, "the run was queued again"}};
   const auto* running = run.as<Running>();
   const bool cancelling = running && running->cancel_requested && !std::holds_alternative<Complete>(request.ending);
-  if (cancelling) {
+  if (cancelling && !LK_SEEDED(settle_ignores_cancel)) {
     const auto* failing = std::get_if<Fail>(&request.ending);
     const Effect effect = failing && failing->outcome_unknown ? Effect::unknown : Effect::none;
     return {with_state(run, Cancelled{now, std::string(kCancelled), effect}), {}};

@@ -1,3 +1,4 @@
+#include "base/seeded_bug.hpp"
 #include "model/decide.hpp"
 #include "model/endings.hpp"
 
@@ -38,7 +39,7 @@ std::optional<Run> decide_take(const Run& run, const TakeRequest& request, Fence
   if (!queued || run.origin != Origin::enqueued || run.waiting_for > 0 || now < queued->due_at) return std::nullopt;
   if (decide_deadline(run, now)) return std::nullopt;
   Run next = run;
-  next.attempt += 1;
+  if (!LK_SEEDED(attempts_counted_at_failure) || next.attempt == 0) next.attempt += 1;
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
@@ -51,7 +52,8 @@ std::optional<Run> decide_take(const Run& run, const TakeRequest& request, Fence
 
 ExtendDecision decide_extend(const Run& run, const ExtendRequest& request, Instant now) {
   const auto* running = run.as<Running>();
-  if (!running || request.fence != run.fence) return {{}, Error{Code::LEASE_LOST, "the lease is not yours any more"}};
+  if (!running || (request.fence != run.fence && !LK_SEEDED(extend_ignores_fence)))
+    return {{}, Error{Code::LEASE_LOST, "the lease is not yours any more"}};
   Running longer = *running;
   // A lease is never shortened by a heartbeat.
   longer.lease_until = std::max(running->lease_until, add_capped(now, request.lease.value_or(run.head->lease)));
@@ -85,7 +87,7 @@ std::optional<Run> decide_deadline(const Run& run, Instant now) {
 std::optional<Run> decide_predecessor(const Run& run, const Run& predecessor, Instant now) {
   if (!run.as<Queued>() || run.waiting_for == 0 || predecessor.is_open()) return std::nullopt;
   Run next = run;
-  if (predecessor.as<Completed>() || run.head->on_failed == OnFailed::run) {
+  if (predecessor.as<Completed>() || run.head->on_failed == OnFailed::run || LK_SEEDED(predecessor_failure_releases)) {
     next.waiting_for -= 1;
     return next;
   }
@@ -102,7 +104,7 @@ std::optional<Run> decide_predecessor(const Run& run, const Run& predecessor, In
 bool may_purge(const Run& run, const Retention& retention, Instant now) {
   if (run.is_open()) return false;
   const Duration kept = run.as<Failed>() ? retention.failed : retention.done;
-  return now - run.settled_at() >= kept && !run.in_window(now);
+  return now - run.settled_at() >= kept && (!run.in_window(now) || LK_SEEDED(purge_ignores_window));
 }
 
 }  // namespace latchkey

@@ -1,5 +1,7 @@
 #include "model/endings.hpp"
 
+#include "base/seeded_bug.hpp"
+
 namespace latchkey {
 namespace {
 
@@ -24,7 +26,7 @@ Run give_up(const Run& run, std::string_view code, Effect effect, Instant now) {
 Run end_lease(const Run& run, Instant now) {
   const auto& running = std::get<Running>(run.state);
   if (running.cancel_requested) return with_state(run, Cancelled{now, std::string(kCancelled), Effect::unknown});
-  if (run.head->on_doubt == OnDoubt::hold) return with_state(run, InDoubt{now});
+  if (run.head->on_doubt == OnDoubt::hold && !LK_SEEDED(hold_reruns_after_lease)) return with_state(run, InDoubt{now});
   if (may_try_again(run, now)) return with_state(run, Queued{now, QueuedBy::lease_end});
   return give_up(run, kOutcomeUnknown, Effect::unknown, now);
 }
@@ -37,6 +39,7 @@ Run reopen(const Run& run, Origin origin, Instant now) {
   next.attempts_max = run.head->retry.retries + 1;
   next.first_attempt_at = {};
   next.waiting_for = 0;  // what it waited for has ended, or is not waited for any more
+  if (LK_SEEDED(generation_lowers_fence)) next.fence = Fence{0};
   return next;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 #include "model/endings.hpp"
 
 namespace latchkey {
@@ -35,15 +36,17 @@ std::optional<Run> find_latest(Applying with, const auto& request) {
 
 std::optional<Run> find_for(Applying with, const std::optional<std::string>& tenant, RunId id) {
   auto run = with.tables.find(id);
-  if (run && tenant && run->head->tenant != *tenant) return std::nullopt;
+  if (run && tenant && run->head->tenant != *tenant && !LK_SEEDED(tenant_not_checked)) return std::nullopt;
   return run;
 }
 
 // Writes one change, with its dead letter if it failed for good.
 std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after) {
   with.tables.update(before, after);
-  if (after.as<Failed>() && !before.as<Failed>()) return with.tables.add_dead_letter(after);
-  return std::nullopt;
+  const auto* failed = after.as<Failed>();
+  if (!failed || before.as<Failed>()) return std::nullopt;
+  if (LK_SEEDED(dead_letter_skipped) && failed->effect == Effect::unknown) return std::nullopt;
+  return with.tables.add_dead_letter(after);
 }
 
 // What a settled run means for those that wait for it, and theirs in turn.
@@ -141,7 +144,7 @@ ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
     if (refuse->next) write(with, *latest, *refuse->next);
     return std::move(refuse->reply);
   }
-  with.tables.draw_fence();
+  if (!(LK_SEEDED(fence_reused) && latest)) with.tables.draw_fence();
   if (auto* start = std::get_if<StartNew>(&decision)) {
     if (start->ended) write(with, *latest, *start->ended);
     Run run = start_claimed(make_head(request, with.tables.next_id(with.now), with.now), request, fence, with.now);
@@ -258,7 +261,7 @@ Swept apply_sweep(Applying with, std::uint32_t limit) {
     LK_ASSERT(run);
     const auto next = decide_deadline(*run, with.now);
     LK_ASSERT(next);
-    write(with, *run, *next);
+    LK_SEEDED(dependents_forgotten) ? write_one(with, *run, *next) : write(with, *run, *next);
     swept.changed += 1;
   }
   swept.more = ids.size() == limit;
@@ -272,7 +275,8 @@ Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit
   const PurgeSlice slice = with.tables.purge_candidates(with.now - kept, limit);
   for (const Run& run : slice.runs) {
     if (!may_purge(run, retention, with.now)) continue;
-    if (with.tables.has_unread_dead_letter(run.id()) || has_open_dependent(with, run.id())) continue;
+    const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
+    if (unread || has_open_dependent(with, run.id())) continue;
     for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
     with.tables.erase(run);
     swept.changed += 1;

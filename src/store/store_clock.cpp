@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/seeded_bug.hpp"
+
 namespace latchkey {
 
 StoreClock::StoreClock(Clock& clock, Instant mark) : clock_(clock), mark_(mark), marked_at_(clock.elapsed()) {}
@@ -11,6 +13,7 @@ Instant StoreClock::now() {
   const Duration elapsed = clock_.elapsed();
   mark_ = std::max(clock_.now(), mark_ + (elapsed - marked_at_));
   marked_at_ = elapsed;
+  if (LK_SEEDED(store_clock_runs_back)) mark_ = clock_.now();
   return mark_;
 }
 

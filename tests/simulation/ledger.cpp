@@ -1,0 +1,245 @@
+#include "simulation/ledger.hpp"
+
+#include <algorithm>
+
+#include "simulation/oracle.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+std::string name_of(const Run& run) {
+  return to_string(run.id()).substr(24) + " (" + run.head->tenant + "/" + run.head->function + "/" + run.head->key +
+         ", generation " + std::to_string(run.generation) + ", " + std::string(to_string(run.status())) + ")";
+}
+
+std::string name_of(Fence fence) { return "fence " + std::to_string(static_cast<std::uint64_t>(fence)); }
+
+}  // namespace
+
+void Ledger::check(bool good, const std::string& what) {
+  if (!good && violations.size() < 20) violations.push_back(std::to_string(clock_.elapsed().count()) + " ms: " + what);
+}
+
+// Runs without a guarded key have nothing in common.
+Ledger::KeyId Ledger::key_of(const Run& run) {
+  if (!run.head->guarded()) return to_string(run.id());
+  return run.head->tenant + '\x1f' + run.head->function + '\x1f' + run.head->key;
+}
+
+Ledger::Known& Ledger::known(const Run& run) { return runs_.try_emplace(run.id(), Known{.last = run}).first->second; }
+
+bool Ledger::is_newest(RunId run, Fence fence) const {
+  const auto at = newest_.find(run);
+  return at != newest_.end() && at->second == fence;
+}
+
+// A run as it was seen: compared with the last time.
+void Ledger::look(const Run& run) {
+  Known& seen = known(run);
+  const Run& was = seen.last;
+  check(!seen.purged, "a run that was purged is back: " + name_of(run));
+  check(run.fence >= was.fence, "the fence fell: " + name_of(run));
+  check(run.generation >= was.generation, "the generation fell: " + name_of(run));
+  check(run.generation > was.generation || run.attempt >= was.attempt, "the attempt fell: " + name_of(run));
+  check(run.attempt <= run.attempts_max, "an attempt beyond the limit: " + name_of(run));
+  if (was.as<Completed>() || was.as<Cancelled>())
+    check(run.state == was.state, "a settled run changed: " + name_of(was) + " is now " + name_of(run));
+  if (const auto* running = was.as<Running>(); running && running->cancel_requested && run.fence == was.fence)
+    check(run.as<Running>() || run.as<Completed>() || run.as<Cancelled>(),
+          "a cancel request was forgotten: " + name_of(run));
+  if (const auto* done = run.as<Completed>())
+    check(seen.result == done->result, "the kept result is not the accepted one: " + name_of(run));
+  seen.last = run;
+}
+
+void Ledger::issued(const Won& won, Instant now, bool asked_again) {
+  const Run& run = won.run;
+  if (const auto again = owners_.find(won.fence); again != owners_.end()) {
+    check(asked_again && again->second.run == run.id(), name_of(won.fence) + " was given twice: " + name_of(run));
+    return;
+  }
+  auto& fences = by_key_[key_of(run)];
+  check(fences.empty() || fences.back() < won.fence, name_of(won.fence) + " does not rise: " + name_of(run));
+  for (const Fence older : fences) {
+    const Owner& owner = owners_.at(older);
+    const bool doubtful = run.head->on_doubt == OnDoubt::hold && owner.run == run.id() && !owner.ended;
+    check(!doubtful, "tried again in spite of doubt: " + name_of(run));
+    check(owner.ended || owner.lease_until <= now,
+          name_of(won.fence) + " was given while the lease of " + name_of(older) + " was good: " + name_of(run));
+  }
+  fences.push_back(won.fence);
+  owners_[won.fence] = {.run = run.id(),
+                        .key = key_of(run),
+                        .claim = run.as<Running>() ? run.as<Running>()->claim : ClaimId{},
+                        .lease_until = won.lease_until,
+                        .issued_at = clock_.elapsed()};
+  newest_[run.id()] = won.fence;
+  Known& seen = known(run);
+  const std::uint32_t tries = ++seen.tries[run.generation];
+  check(tries <= run.head->retry.retries + 1 + seen.extra_tries[run.generation],
+        "try " + std::to_string(tries) + " is beyond the limit: " + name_of(run));
+  look(run);
+}
+
+void Ledger::completed(const Run& run, const Bytes& result) {
+  Known& seen = known(run);
+  check(seen.completed.insert(run.generation).second, "settled twice in one generation: " + name_of(run));
+  check(!seen.result, "completed twice: " + name_of(run));
+  seen.result = result;
+}
+
+void Ledger::saw(const ClaimRequest& request, const Before& before, const ClaimReply& reply, Store& store, bool exact) {
+  const Instant now = store.now();
+  check(now >= latest_now_, "the store's clock ran backwards");
+  latest_now_ = std::max(latest_now_, now);
+  if (exact)
+    if (const std::string wrong = find_wrong(before.run, request, reply, now); !wrong.empty())
+      check(false, wrong + " (" + request.tenant + "/" + request.function + "/" + request.key + ")");
+  if (const auto* won = std::get_if<Won>(&reply)) {
+    const auto owner = owners_.find(won->fence);
+    issued(*won, now, owner != owners_.end() && owner->second.claim == request.claim);
+    check(won->run.head->tenant == request.tenant, "a claim won another tenant's run");
+    return;
+  }
+  std::visit(
+      [&]<class T>(const T& refused) {
+        if constexpr (std::is_same_v<T, Mismatch>) {
+          suppressed_[refused.existing] += 1;
+        } else {
+          check(refused.run.head->tenant == request.tenant, "a claim was answered with another tenant's run");
+          suppressed_[refused.run.id()] += 1;
+          if constexpr (!std::is_same_v<T, Won>) look(refused.run);
+        }
+      },
+      reply);
+}
+
+void Ledger::saw(const EnqueueRequest& request, const Before& before, const EnqueueReply& reply, Store& store,
+                 bool exact) {
+  const bool keyed = !request.key.empty() && request.guard != Guard::none;
+  if (exact && keyed)
+    if (const std::string wrong = find_wrong(before.run, request, reply, store.now()); !wrong.empty())
+      check(false, wrong + " (" + request.tenant + "/" + request.function + "/" + request.key + ")");
+  if (const auto* mismatch = std::get_if<Mismatch>(&reply)) suppressed_[mismatch->existing] += 1;
+  const auto* enqueued = std::get_if<Enqueued>(&reply);
+  if (!enqueued) return;
+  check(enqueued->run.head->tenant == request.tenant, "an enqueue was answered with another tenant's run");
+  if (enqueued->duplicate) suppressed_[enqueued->run.id()] += 1;
+  const bool is_new = !runs_.contains(enqueued->run.id());
+  Known& seen = known(enqueued->run);
+  const bool opened = enqueued->run.generation > seen.last.generation;
+  if ((is_new || opened) && !enqueued->duplicate) seen.after = request.after;
+  look(enqueued->run);
+}
+
+void Ledger::saw(const TakeRequest& request, const std::vector<Taken>& taken, Store& store) {
+  check(taken.size() <= request.limit, "more was taken than asked for");
+  for (const Taken& one : taken) {
+    issued(one, store.now(), false);
+    check(one.run.waiting_for == 0, "a waiting job was taken: " + name_of(one.run));
+    const Known& seen = known(one.run);
+    const bool strict = one.run.head->on_failed != OnFailed::run && one.run.generation == 1;
+    for (const RunId& predecessor : seen.after) {
+      const auto first = runs_.find(predecessor);
+      if (strict && first != runs_.end())
+        check(first->second.last.as<Completed>() || first->second.result.has_value(),
+              "taken before its predecessor completed: " + name_of(one.run));
+    }
+  }
+}
+
+void Ledger::saw(const ExtendRequest& request, const Before& before, const ExtendReply& reply, bool exact) {
+  const auto* extended = std::get_if<Extended>(&reply);
+  if (extended) {
+    check(is_newest(request.id, request.fence),
+          "a heartbeat was accepted from an older owner, " + name_of(request.fence));
+    if (const auto owner = owners_.find(request.fence); owner != owners_.end())
+      owner->second.lease_until = std::max(owner->second.lease_until, extended->lease_until);
+  }
+  if (!exact || !before.run) return;
+  const bool owns = before.run->as<Running>() && before.run->fence == request.fence &&
+                    (!request.tenant || *request.tenant == before.run->head->tenant);
+  check(owns == (extended != nullptr), "wrong answer to a heartbeat: " + name_of(*before.run));
+}
+
+void Ledger::saw(const SettleRequest& request, const Before& before, const SettleReply& reply, bool exact) {
+  const auto* settled = std::get_if<Settled>(&reply);
+  if (exact && before.run) {
+    const Run& was = *before.run;
+    const bool owns = was.fence == request.fence && (!request.tenant || *request.tenant == was.head->tenant);
+    const bool may = owns && (was.as<Running>() || was.as<InDoubt>());
+    check(!may || settled, "the owner's settle was refused: " + name_of(was));
+    check(owns || !settled, "a stranger's settle was accepted: " + name_of(was));
+    check(may || !settled || !settled->changed, "a late settle was accepted: " + name_of(was));
+  }
+  if (!settled) return;
+  if (!settled->changed) return look(settled->run);
+  check(is_newest(request.id, request.fence), "a settle was accepted from an older owner, " + name_of(request.fence));
+  const auto owner = owners_.find(request.fence);
+  check(owner != owners_.end(), "a settle was accepted from nobody, " + name_of(request.fence));
+  if (owner != owners_.end()) owner->second.ended = true;
+  if (const auto* complete = std::get_if<Complete>(&request.ending)) {
+    completed(settled->run, complete->result);
+    check(settled->run.as<Completed>() != nullptr, "a completion did not complete: " + name_of(settled->run));
+  }
+  const bool gave_back =
+      std::holds_alternative<Release>(request.ending) || std::holds_alternative<Snooze>(request.ending);
+  if (gave_back) known(settled->run).extra_tries[settled->run.generation] += 1;
+  check(!settled->run.as<Failed>() || settled->dead_letter, "failed without a dead letter: " + name_of(settled->run));
+  look(settled->run);
+}
+
+void Ledger::saw(const MoveRequest& request, const MoveReply& reply) {
+  const auto* moved = std::get_if<Moved>(&reply);
+  if (!moved) return;
+  check(!request.tenant || *request.tenant == moved->run.head->tenant, "another tenant's run was moved");
+  if (moved->changed) {
+    if (const auto* resolve = std::get_if<ResolveCompleted>(&request.move)) completed(moved->run, resolve->result);
+    const bool resolved =
+        std::holds_alternative<ResolveRerun>(request.move) || std::holds_alternative<ResolveFailed>(request.move);
+    if (const auto owner = owners_.find(moved->run.fence); resolved && owner != owners_.end())
+      owner->second.ended = true;  // a person says so
+    if (std::holds_alternative<ResolveRerun>(request.move)) known(moved->run).extra_tries[moved->run.generation] += 1;
+  }
+  look(moved->run);
+}
+
+void Ledger::effect_started(const Won& won) {
+  const auto owner = owners_.find(won.fence);
+  check(owner != owners_.end(), "an effect started under an unknown " + name_of(won.fence));
+  if (owner == owners_.end()) return;
+  check(!owner->second.started, "two effects under one " + name_of(won.fence) + ": " + name_of(won.run));
+  owner->second.started = true;
+}
+
+void Ledger::effect_acts(const Won& won, const Life& life, Duration last_forward_jump) {
+  const auto owner = owners_.find(won.fence);
+  if (owner == owners_.end()) return;
+  // A process that slept, or a wall clock that leapt, can leave two owners; the fence is for that.
+  if (life.last_pause_end >= owner->second.issued_at || last_forward_jump >= owner->second.issued_at) return;
+  const auto& fences = by_key_[owner->second.key];
+  const auto newer = std::ranges::upper_bound(fences, won.fence);
+  if (newer != fences.end())
+    check(owners_.at(*newer).issued_at >= clock_.elapsed(), "an effect acts under " + name_of(won.fence) + " after " +
+                                                                name_of(*newer) + " was given: " + name_of(won.run));
+}
+
+void Ledger::heard_replay(const ClaimRequest& request, const Run& run) {
+  const auto* done = run.as<Completed>();
+  const auto seen = runs_.find(run.id());
+  check(done && seen != runs_.end() && seen->second.result == done->result, "a replay of other bytes: " + name_of(run));
+  check(run.head->tenant == request.tenant && run.head->key == request.key, "a replay of another key: " + name_of(run));
+}
+
+// What a caller hears may be older than what the store has become since; a completion never is.
+void Ledger::heard_ran(const Run& run) {
+  const auto* done = run.as<Completed>();
+  check(!done || known(run).result == done->result, "a caller was told of another result: " + name_of(run));
+}
+
+std::uint64_t Ledger::suppressed(RunId run) const {
+  const auto at = suppressed_.find(run);
+  return at == suppressed_.end() ? 0 : at->second;
+}
+
+}  // namespace latchkey::sim

@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "simulation/ledger.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+std::string name_of(const Run& run) {
+  return to_string(run.id()).substr(24) + " (" + run.head->tenant + "/" + run.head->function + "/" + run.head->key +
+         ", " + std::string(to_string(run.status())) + ")";
+}
+
+// Said in other words than may_purge() does.
+bool may_be_gone(const Run& run, const Retention& retention, Instant now) {
+  if (run.is_open()) return false;
+  if (run.as<Failed>()) return now - run.settled_at() >= retention.failed;
+  const Duration window = run.as<Completed>() && run.head->guard == Guard::once ? run.head->window : Duration{0};
+  return now - run.settled_at() >= std::max(window, retention.done);
+}
+
+}  // namespace
+
+// Acknowledged means kept: whatever was ever said of a run, it is found, as it was said or later, or may be purged.
+void Ledger::scan(Store& store, const Retention& retention) {
+  std::set<RunId> found;
+  ListQuery query{.limit = 1000};
+  do {
+    const auto page = store.list(query);
+    check(page.has_value(), "the store cannot be listed");
+    if (!page) return;
+    for (const Run& run : page->runs) {
+      found.insert(run.id());
+      look(run);
+    }
+    query.cursor = page->next;
+  } while (!query.cursor.empty());
+  const Instant now = store.now();
+  for (auto& [id, seen] : runs_) {
+    if (found.contains(id) || seen.purged) continue;
+    // What it was last seen as may be old: a failed run may have been opened again and settled since.
+    check(may_be_gone(seen.last, retention, now) || !seen.last.is_settled(), "gone too early: " + name_of(seen.last));
+    seen.purged = true;
+  }
+}
+
+// Every failed generation has exactly one dead letter, and nobody purges what was not read.
+void Ledger::check_dead_letters(Store& store) {
+  const auto page = store.records().list_dead_letters({.with_acknowledged = true, .limit = 10'000});
+  check(page.has_value(), "dead letters cannot be listed");
+  std::map<std::pair<RunId, std::uint32_t>, int> members;
+  for (const DeadLetter& entry : page->entries) {
+    const auto listed = store.records().list_members(entry.id, 10'000);
+    check(listed && (entry.acknowledged_at ? listed->size() <= entry.count : listed->size() == entry.count),
+          "a dead letter's count is not that of its members");
+    for (const DeadLetterMember& member : *listed) {
+      members[{member.run, member.generation}] += 1;
+      const auto run = store.find(std::nullopt, member.run);
+      check(entry.acknowledged_at || (run && *run), "purged with an unread dead letter: " + to_string(member.run));
+      check(!run || !*run || (*run)->head->tenant == entry.tenant, "a dead letter of another tenant's run");
+    }
+  }
+  for (const auto& [which, count] : members) check(count == 1, "two dead letters for " + to_string(which.first));
+  for (const auto& [id, seen] : runs_) {
+    const auto run = store.find(std::nullopt, id);
+    if (!run || !*run) continue;
+    const std::uint32_t failed = (*run)->generation - ((*run)->as<Failed>() ? 0 : 1);
+    for (std::uint32_t generation = 1; generation <= failed; ++generation)
+      check(members.contains({id, generation}),
+            "generation " + std::to_string(generation) + " failed without a dead letter: " + name_of(**run));
+  }
+}
+
+// A job that still waits must have something to wait for.
+void Ledger::check_waits(const Run& waiting, Store& store) {
+  const Known& seen = known(waiting);
+  if (seen.after.empty()) return;
+  const bool wanting = std::ranges::any_of(seen.after, [&](const RunId& id) {
+    const auto run = store.find(std::nullopt, id);
+    if (!run || !*run || (*run)->as<Completed>()) return false;
+    return (*run)->is_open() || waiting.head->on_failed == OnFailed::wait;
+  });
+  std::string predecessors;
+  for (const RunId& id : seen.after) {
+    const auto run = store.find(std::nullopt, id);
+    predecessors += run && *run ? " " + name_of(**run) : " " + to_string(id).substr(24) + " (gone)";
+  }
+  check(wanting, "waits for nothing: " + name_of(waiting) + " after" + predecessors);
+}
+
+}  // namespace latchkey::sim

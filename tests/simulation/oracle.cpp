@@ -1,0 +1,117 @@
+#include "simulation/oracle.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+const RepeatRow& row_of(Standing standing) {
+  const auto row = std::ranges::find(kRepeatTable, standing, &RepeatRow::standing);
+  LK_ASSERT(row != kRepeatTable.end());
+  return *row;
+}
+
+Standing classify_lapsed(const Run& run, const Running& running, OnDoubt asked) {
+  const bool once = run.head->guard == Guard::once;
+  if (running.cancel_requested) return Standing::cancelled;
+  if (run.head->on_doubt == OnDoubt::hold) return Standing::lapsed_hold;
+  if (run.attempt >= run.attempts_max && once)
+    return asked == OnDoubt::hold ? Standing::failed_unknown_hold : Standing::once_failed;
+  if (run.attempt >= run.attempts_max) return Standing::while_running_failed;
+  return run.origin == Origin::claimed ? Standing::lapsed_claim_rerun : Standing::lapsed_job_rerun;
+}
+
+bool differs(const std::optional<Run>& latest, const std::optional<Fingerprint>& fingerprint) {
+  return latest && latest->head->guard == Guard::once && latest->head->fingerprint && fingerprint &&
+         *latest->head->fingerprint != *fingerprint;
+}
+
+std::string text_of(const RepeatRow& row, const char* what) {
+  return std::string(what) + " where the key's run is: " + std::string(row.text);
+}
+
+bool is_won_as(const Won& won, const std::optional<Run>& latest, ClaimAnswer answer) {
+  switch (answer) {
+    case ClaimAnswer::new_run:
+      return (!latest || won.run.id() != latest->id()) && won.run.generation == 1 && won.run.attempt == 1;
+    case ClaimAnswer::same_run:
+      return latest && won.run.id() == latest->id() && won.run.generation == latest->generation &&
+             won.run.attempt == latest->attempt + 1;
+    case ClaimAnswer::new_generation:
+      return latest && won.run.id() == latest->id() && won.run.generation == latest->generation + 1 &&
+             won.run.attempt == 1;
+    default:
+      return false;
+  }
+}
+
+bool is_answer(const ClaimReply& reply, const std::optional<Run>& latest, const RepeatRow& row) {
+  if (const auto* won = std::get_if<Won>(&reply)) return is_won_as(*won, latest, row.claim);
+  if (const auto* busy = std::get_if<Busy>(&reply))
+    return row.claim == ClaimAnswer::busy && facts(busy->code).name == row.code && busy->retry_after > Duration{0};
+  if (const auto* not_due = std::get_if<NotDue>(&reply))
+    return row.claim == ClaimAnswer::not_due && not_due->retry_after > Duration{0};
+  if (std::holds_alternative<Doubted>(reply)) return row.claim == ClaimAnswer::in_doubt;
+  if (const auto* replay = std::get_if<Replay>(&reply))
+    return row.claim == ClaimAnswer::replay && replay->run.id() == latest->id() && replay->run.state == latest->state;
+  return false;
+}
+
+}  // namespace
+
+Standing classify(const std::optional<Run>& latest, OnDoubt asked, Instant now) {
+  if (!latest) return Standing::absent;
+  const Run& run = *latest;
+  const bool once = run.head->guard == Guard::once;
+  if (run.as<Cancelled>()) return Standing::cancelled;
+  if (const auto* completed = run.as<Completed>()) {
+    if (!once) return Standing::while_running_completed;
+    return now < completed->at + run.head->window ? Standing::once_completed : Standing::window_over;
+  }
+  if (const auto* failed = run.as<Failed>()) {
+    if (!once) return Standing::while_running_failed;
+    const bool held =
+        failed->effect == Effect::unknown && (run.head->on_doubt == OnDoubt::hold || asked == OnDoubt::hold);
+    return held ? Standing::failed_unknown_hold : Standing::once_failed;
+  }
+  if (run.as<InDoubt>()) return Standing::in_doubt;
+  if (const auto* queued = run.as<Queued>()) {
+    if (run.origin == Origin::enqueued) return Standing::queued_job;
+    return now < queued->due_at ? Standing::queued_claim_not_due : Standing::queued_claim_due;
+  }
+  const auto& running = std::get<Running>(run.state);
+  return now < running.lease_until ? Standing::running : classify_lapsed(run, running, asked);
+}
+
+std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& request, const ClaimReply& reply,
+                       Instant now) {
+  const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
+  if (row.fingerprint_checked && differs(latest, request.fingerprint))
+    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request was not told KEY_REUSED");
+  if (row.standing == Standing::running && latest->as<Running>()->claim == request.claim) {
+    const auto* won = std::get_if<Won>(&reply);
+    return won && won->fence == latest->fence ? "" : text_of(row, "a claim asked again did not get its own run");
+  }
+  return is_answer(reply, latest, row) ? "" : text_of(row, "wrong answer to a claim");
+}
+
+std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& request, const EnqueueReply& reply,
+                       Instant now) {
+  const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
+  const auto* enqueued = std::get_if<Enqueued>(&reply);
+  if (latest && latest->head->claim == request.claim)
+    return enqueued && !enqueued->duplicate ? "" : text_of(row, "a job asked again did not get its own run");
+  if (row.fingerprint_checked && differs(latest, request.fingerprint))
+    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another job was not told KEY_REUSED");
+  if (!enqueued) return std::holds_alternative<Error>(reply) ? "" : text_of(row, "KEY_REUSED for an equal job");
+  const bool same = latest && enqueued->run.id() == latest->id();
+  const bool good = row.enqueue == EnqueueAnswer::new_run ? !same && !enqueued->duplicate
+                    : row.enqueue == EnqueueAnswer::duplicate
+                        ? same && enqueued->duplicate
+                        : same && !enqueued->duplicate && enqueued->run.generation == latest->generation + 1;
+  return good ? "" : text_of(row, "wrong answer to an enqueue");
+}
+
+}  // namespace latchkey::sim

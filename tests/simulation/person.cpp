@@ -1,0 +1,69 @@
+#include "engine/await.hpp"
+#include "simulation/cast.hpp"
+#include "simulation/link.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+Move draw_move(Process& me) {
+  switch (me.random.below(6)) {
+    case 0:
+      return CancelByHand{};
+    case 1:
+    case 2:
+      return RetryByHand{me.random.one_in(2)};
+    case 3:
+      return ResolveCompleted{"resolved by " + me.name + " " + std::to_string(me.random.next())};
+    case 4:
+      return ResolveFailed{"it did not happen"};
+    default:
+      return ResolveRerun{};
+  }
+}
+
+std::string other_than(const std::string& tenant) { return tenant == kTenants[0] ? kTenants[1] : kTenants[0]; }
+
+// Another tenant's run does not exist: not to be moved, not to be settled, not to be kept alive.
+Task<void> pry(Process& me, SimLink& link, const Run& run) {
+  const std::string tenant = other_than(run.head->tenant);
+  const auto moved = co_await move(link, {.tenant = tenant, .id = run.id(), .move = draw_move(me)});
+  if (moved) me.world.ledger.check(std::holds_alternative<Error>(*moved), "another tenant moved a run");
+  std::vector<SettleRequest> settles{
+      {.tenant = tenant, .id = run.id(), .fence = run.fence, .ending = Complete{"mine", {}}}};
+  const auto settled = co_await settle(link, std::move(settles));
+  if (!settled) co_return;
+  const auto* error = std::get_if<Error>(&settled->front());
+  me.world.ledger.check(error && error->code == Code::NOT_FOUND, "another tenant settled a run, or learnt of it");
+}
+
+void acknowledge_some(Process& me, Store& store) {
+  const auto page = store.records().list_dead_letters({.limit = 20});
+  if (!page || page->entries.empty()) return;
+  const DeadLetter& entry = page->entries[me.random.below(page->entries.size())];
+  me.world.ledger.check(store.records().acknowledge(entry.tenant, entry.id, me.name).has_value(), "not acknowledged");
+}
+
+}  // namespace
+
+Task<void> live_as_person(Process& me) {
+  SimLink& link = *me.link;
+  while (me.world.faults) {
+    co_await me.clock.wait(me.world.span(200ms, 3s));
+    if (!me.world.engine) continue;
+    Store& store = me.world.engine->store();
+    const auto page = store.list({.limit = 30});
+    if (!page || page->runs.empty()) continue;
+    const Run run = page->runs[me.random.below(page->runs.size())];
+    if (me.random.one_in(3)) acknowledge_some(me, store);
+    if (me.random.one_in(4)) {
+      co_await pry(me, link, run);
+    } else {
+      MoveRequest request{.tenant = run.head->tenant, .id = run.id(), .move = draw_move(me)};
+      co_await move(link, std::move(request));
+    }
+  }
+}
+
+}  // namespace latchkey::sim

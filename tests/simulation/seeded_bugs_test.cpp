@@ -1,0 +1,61 @@
+// The simulation is only worth what it catches: each seeded bug must break an invariant in some world.
+#include <gtest/gtest.h>
+
+#include "base/seeded_bug.hpp"
+#include "simulation/world.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+struct Bug {
+  SeededBug which;
+  const char* name;
+};
+constexpr Bug kBugs[] = {
+#define LK_BUG(name) {SeededBug::name, #name},
+    LK_SEEDED_BUGS(LK_BUG)
+#undef LK_BUG
+};
+#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
+constexpr std::uint64_t kCleanSeeds = 20;
+#else
+constexpr std::uint64_t kCleanSeeds = 200;
+#endif
+constexpr std::uint64_t kSeedsMax = 600;
+
+// What went wrong first, or nothing.
+std::string play(std::uint64_t seed) {
+  World world(seed, StoreKind::memory);
+  try {
+    world.play();
+  } catch (const std::exception& broken) {
+    return broken.what();
+  }
+  return world.ledger.violations.empty() ? "" : world.ledger.violations.front();
+}
+
+class SeededBugs : public testing::TestWithParam<Bug> {
+ protected:
+  ~SeededBugs() override { seeded_bug = SeededBug::none; }
+};
+
+TEST_P(SeededBugs, IsCaught) {
+  seeded_bug = GetParam().which;
+  for (std::uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
+    const std::string wrong = play(seed);
+    if (wrong.empty()) continue;
+    std::printf("%s: caught by seed %llu: %s\n", GetParam().name, static_cast<unsigned long long>(seed), wrong.c_str());
+    return;
+  }
+  ADD_FAILURE() << GetParam().name << " was not caught by " << kSeedsMax << " seeds";
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, SeededBugs, testing::ValuesIn(kBugs),
+                         [](const auto& at) { return std::string(at.param.name); });
+
+TEST(NoSeededBug, IsSwitchedOnByItself) {
+  for (std::uint64_t seed = 1; seed <= kCleanSeeds; ++seed) EXPECT_EQ(play(seed), "") << seed;
+}
+
+}  // namespace
+}  // namespace latchkey::sim

@@ -1,0 +1,98 @@
+#include "simulation/sim_store.hpp"
+
+#include "base/assert.hpp"
+#include "simulation/queued_store.hpp"
+#include "store/memory/memory_store.hpp"
+#ifndef LATCHKEY_SEEDED_BUGS
+#define LATCHKEY_SIM_SQLITE
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "store/sqlite/sqlite_store.hpp"
+#endif
+
+namespace latchkey::sim {
+namespace {
+
+// Memory that outlives the server: it stands for a disk whose every command is durable at once.
+class SimMemory final : public SimStore {
+ public:
+  SimMemory(Clock& clock, Random& random) : store_(clock, random) {}
+  Store& store() override { return store_; }
+  bool stepped() const override { return false; }
+  std::size_t step() override { return 0; }
+  void crash() override {}
+
+ private:
+  MemoryStore store_;
+};
+
+class SimQueued final : public SimStore {
+ public:
+  SimQueued(Clock& clock, Random& random) : memory_(clock, random), queue_(memory_) {}
+  Store& store() override { return queue_; }
+  bool stepped() const override { return true; }
+  std::size_t step() override { return queue_.step(); }
+  void crash() override { queue_.crash(); }
+
+ private:
+  MemoryStore memory_;
+  QueuedStore queue_;
+};
+
+#ifdef LATCHKEY_SIM_SQLITE
+// A real SQLite file; a crash closes it without notice.
+class SimSqlite final : public SimStore {
+ public:
+  SimSqlite(Clock& clock, Random& random) : clock_(clock), random_(random) {
+    static int next = 0;
+    const auto root = std::filesystem::exists("/dev/shm") ? std::filesystem::path("/dev/shm")
+                                                          : std::filesystem::temp_directory_path();
+    folder_ = root / ("latchkey-sim-" + std::to_string(::getpid()) + "-" + std::to_string(next++));
+    std::filesystem::create_directories(folder_);
+    open();
+  }
+  ~SimSqlite() override {
+    store_->abandon();
+    store_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Store& store() override { return *store_; }
+  bool stepped() const override { return true; }
+  std::size_t step() override { return store_->step(); }
+  void crash() override {
+    store_->abandon();
+    store_.reset();
+    open();
+  }
+
+ private:
+  void open() {
+    SqliteSettings settings;
+    settings.file = (folder_ / "latchkey.db").string();
+    settings.stepped = true;
+    auto opened = SqliteStore::open(settings, clock_, random_);
+    LK_ASSERT(opened);
+    store_ = std::move(*opened);
+  }
+  Clock& clock_;
+  Random& random_;
+  std::filesystem::path folder_;
+  std::unique_ptr<SqliteStore> store_;
+};
+#endif
+
+}  // namespace
+
+std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random) {
+#ifdef LATCHKEY_SIM_SQLITE
+  if (kind == StoreKind::sqlite) return std::make_unique<SimSqlite>(clock, random);
+#endif
+  if (kind == StoreKind::queued) return std::make_unique<SimQueued>(clock, random);
+  LK_ASSERT(kind == StoreKind::memory);
+  return std::make_unique<SimMemory>(clock, random);
+}
+
+}  // namespace latchkey::sim

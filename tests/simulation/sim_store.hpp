@@ -1,0 +1,29 @@
+// The store under simulation: one that survives server crashes, and whose commits happen when the world says so.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "store/store.hpp"
+
+namespace latchkey::sim {
+
+class SimStore {
+ public:
+  virtual ~SimStore() = default;
+  virtual Store& store() = 0;
+  // Whether commands wait for step().
+  virtual bool stepped() const = 0;
+  // Commits what waits, in one transaction; how many commands that were.
+  virtual std::size_t step() = 0;
+  // The server's process is gone: what was not committed is lost, nobody is called back. Then it is opened again.
+  virtual void crash() = 0;
+};
+
+// queued: memory whose commands wait for a commit.
+enum class StoreKind { memory, queued, sqlite };
+std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random);
+
+}  // namespace latchkey::sim

@@ -1,0 +1,67 @@
+// Plays worlds. A seed that fails is printed with the way to see it again.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "simulation/world.hpp"
+
+namespace latchkey::sim {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
+constexpr std::uint64_t kMemorySeeds = 100, kQueuedSeeds = 50, kSqliteSeeds = 40;
+#else
+constexpr std::uint64_t kMemorySeeds = 1500, kQueuedSeeds = 500, kSqliteSeeds = 500;
+#endif
+
+std::string tell(const World& world) {
+  std::string text;
+  for (const std::string& line : world.lines) text += "  " + line + "\n";
+  for (const std::string& violation : world.ledger.violations) text += "!! " + violation + "\n";
+  return text;
+}
+
+void play_seeds(StoreKind kind, std::uint64_t from, std::uint64_t count) {
+  int failed = 0;
+  for (std::uint64_t seed = from; seed < from + count && failed < 3; ++seed) {
+    World world(seed, kind);
+    world.play();
+    if (world.ledger.violations.empty()) continue;
+    failed += 1;
+    ADD_FAILURE() << "seed " << seed << ": see it with `make sim SEED=" << seed << "`\n" << tell(world);
+  }
+}
+
+TEST(Simulation, MemorySeeds) { play_seeds(StoreKind::memory, 1, kMemorySeeds); }
+
+TEST(Simulation, QueuedSeeds) { play_seeds(StoreKind::queued, 1, kQueuedSeeds); }
+
+TEST(Simulation, SqliteSeeds) { play_seeds(StoreKind::sqlite, 1, kSqliteSeeds); }
+
+TEST(Simulation, TheSameSeedIsTheSameWorld) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    World one(seed, StoreKind::memory), other(seed, StoreKind::memory);
+    one.play();
+    other.play();
+    EXPECT_EQ(one.digest, other.digest) << seed;
+    EXPECT_EQ(one.events, other.events) << seed;
+  }
+}
+
+// LATCHKEY_SIM_SEED=n: plays that one on every store and tells what happened.
+TEST(Simulation, OneSeed) {
+  const char* seed = std::getenv("LATCHKEY_SIM_SEED");
+  if (!seed) GTEST_SKIP() << "LATCHKEY_SIM_SEED is not set";
+  static constexpr const char* kNames[] = {"memory", "queued memory", "sqlite"};
+  for (const StoreKind kind : {StoreKind::memory, StoreKind::queued, StoreKind::sqlite}) {
+    World world(std::strtoull(seed, nullptr, 10), kind);
+    world.tracing = true;
+    world.play();
+    std::printf("seed %s on %s: %llu events\n%s", seed, kNames[static_cast<int>(kind)],
+                static_cast<unsigned long long>(world.events), tell(world).c_str());
+    EXPECT_TRUE(world.ledger.violations.empty());
+  }
+}
+
+}  // namespace
+}  // namespace latchkey::sim

@@ -1,0 +1,109 @@
+// World: one simulated run of Latchkey, wholly determined by its seed. One thread, one io_context polled by hand,
+// virtual time; callers, workers and people reach the production Engine over links that lose, delay and repeat
+// messages.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+
+#include "engine/engine.hpp"
+#include "simulation/ledger.hpp"
+#include "simulation/sim_store.hpp"
+#include "simulation/virtual_clock.hpp"
+
+namespace latchkey::sim {
+
+// How a world is: drawn from the seed.
+struct Plan {
+  explicit Plan(Random& dice);
+
+  std::uint32_t lose_percent, repeat_percent, slow_percent;  // of messages
+  std::uint32_t callers, workers, people;
+  bool pauses, crashes, server_crashes, clock_jumps;
+  Duration lease, window, effect_max;
+  std::uint32_t retries;
+  std::uint32_t keys;
+  Retention retention;
+  bool fingerprints;
+};
+
+class World;
+class SimLink;
+
+// One caller, worker or person; it may die and be born again.
+struct Process {
+  Process(World& world, std::string name);
+  World& world;
+  std::string name;
+  std::shared_ptr<Life> life;
+  SeededRandom random;
+  LifeClock clock;
+  bool busy = false;  // a caller with calls to make
+  // A link outlives the process: messages may still be on their way.
+  std::shared_ptr<SimLink> link;
+  // Claims that this process's call made and whether a reply to them came.
+  std::map<ClaimId, bool> claims;
+};
+
+class World {
+ public:
+  World(std::uint64_t seed, StoreKind kind);
+  ~World();
+
+  // Plays it all; afterwards ledger.violations says what went wrong.
+  void play();
+
+  bool chance(std::uint32_t percent) { return faults && dice.below(100) < percent; }
+  Duration span(Duration from, Duration to) {
+    return from + Duration{static_cast<std::int64_t>(dice.below(static_cast<std::uint64_t>((to - from).count()) + 1))};
+  }
+  Duration travel();
+  void trace(const std::string& line);
+  // Commits what waits soon, if the store needs telling.
+  void commit_soon();
+  void after_commit(std::function<void(bool alone)> check);
+  void spawn(Task<void> task);
+
+  std::uint64_t seed;
+  SeededRandom dice;
+  Plan plan;
+  VirtualClock clock;
+  asio::io_context io;
+  SeededRandom store_random;
+  std::unique_ptr<SimStore> disk;
+  std::unique_ptr<Engine> engine;  // none: the server is down
+  std::uint64_t server_life = 0;
+  Ledger ledger;
+  bool faults = true;
+  bool open_for_work = true;  // workers go on until this is false
+  Duration last_forward_jump{-1};
+  bool ever_crashed = false;
+  std::uint64_t digest = 0;  // of all that happened: the same seed gives the same
+  std::uint64_t events = 0;
+  bool tracing = false;
+  std::vector<std::string> lines;
+
+ private:
+  void run_until(Duration until);
+  void poll();
+  void commit();
+  Process& add(const std::string& name, std::uint32_t calls);
+  void kill_one();
+  void pause_one();
+  void start_server();
+  void crash_server();
+  void schedule_faults();
+  void drain();
+  void settle_by_hand();
+  void check_suppressed();
+  void check_all_ended();
+
+  std::shared_ptr<Life> server_;
+  bool commit_planned_ = false;
+  bool committing_ = false;
+  std::uint64_t commits_ = 0;
+  std::vector<std::function<void(bool)>> checks_;
+  std::vector<std::unique_ptr<LifeClock>> server_clocks_;
+  std::vector<std::unique_ptr<Process>> cast_;
+};
+
+}  // namespace latchkey::sim
