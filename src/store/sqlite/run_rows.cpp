@@ -47,11 +47,10 @@ std::string_view view(const Uuid& id) {
   return id.is_nil() ? std::string_view{} : std::string_view(reinterpret_cast<const char*>(id.bytes.data()), 16);
 }
 
-// A settled run's row keeps the columns of its last open state.
 void bind_open_state(Statement& to, int from, const Run& run) {
   std::int64_t at = 0, lease_until = 0, flags = 0;
   std::string_view owner;
-  Status status = run.status();
+  LK_ASSERT(run.is_open());
   if (const auto* queued = run.as<Queued>()) {
     at = to_ms(queued->due_at);
     flags = static_cast<int>(queued->by);
@@ -64,10 +63,8 @@ void bind_open_state(Statement& to, int from, const Run& run) {
     owner = view(taken ? running->session : running->claim);
   } else if (const auto* doubt = run.as<InDoubt>()) {
     at = to_ms(doubt->since);
-  } else {
-    status = Status::queued;
   }
-  to.bind(from, static_cast<int>(status))
+  to.bind(from, static_cast<int>(run.status()))
       .bind(from + 1, static_cast<int>(run.origin))
       .bind(from + 2, run.generation)
       .bind(from + 3, run.attempt)
@@ -85,13 +82,13 @@ void bind_open_state(Statement& to, int from, const Run& run) {
       .bind_blob_or_null(from + 15, run.effect_key == run.id() ? std::string_view{} : view(run.effect_key));
 }
 
-// Columns of read_run: lk_runs from 0, the open state from 15, the outcome from 31.
-constexpr int kOpen = 15, kOutcome = 31;
+// Columns of read_run: lk_runs from 0, in it the first open state from 15; the outcome from 31; lk_states from 38.
+constexpr int kFirst = 15, kOutcome = 31, kLatest = 38;
 
-State read_open(const Statement& row) {
-  const Instant at = from_ms(row.integer(kOpen + 9));
-  const std::int64_t flags = row.integer(kOpen + 11);
-  switch (static_cast<Status>(row.integer(kOpen))) {
+State read_open(const Statement& row, int open) {
+  const Instant at = from_ms(row.integer(open + 9));
+  const std::int64_t flags = row.integer(open + 11);
+  switch (static_cast<Status>(row.integer(open))) {
     case Status::queued:
       return Queued{at, static_cast<QueuedBy>(flags)};
     case Status::in_doubt:
@@ -99,10 +96,10 @@ State read_open(const Statement& row) {
     default:
       break;
   }
-  const Uuid owner = read_uuid(row.bytes(kOpen + 12));
+  const Uuid owner = read_uuid(row.bytes(open + 12));
   const bool taken = (flags & 2) != 0;
   return Running{.started_at = at,
-                 .lease_until = from_ms(row.integer(kOpen + 10)),
+                 .lease_until = from_ms(row.integer(open + 10)),
                  .claim = taken ? Uuid{} : owner,
                  .session = taken ? owner : Uuid{},
                  .cancel_requested = (flags & 1) != 0};
@@ -152,9 +149,9 @@ void bind_insert(Statement& insert, const Run& run, std::int64_t scope) {
   bind_open_state(insert, 16, run);
 }
 
-void bind_update(Statement& update, const Run& run) {
-  update.bind(1, seq_of(run.id()));
-  bind_open_state(update, 2, run);
+void bind_state(Statement& put, const Run& run) {
+  put.bind(1, seq_of(run.id()));
+  bind_open_state(put, 2, run);
 }
 
 void bind_outcome(Statement& put, const Run& run) {
@@ -201,20 +198,22 @@ Run read_row(const Statement& row, const ScopeName& scope) {
   head->caller = row.bytes(13);
   head->claim = read_uuid(row.bytes(14));
 
+  // Its latest open state, or the one it was made in.
+  const int open = row.is_null(kLatest) ? kFirst : kLatest + 1;
   Run run;
-  run.origin = static_cast<Origin>(row.integer(kOpen + 1));
-  run.generation = static_cast<std::uint32_t>(row.integer(kOpen + 2));
-  run.attempt = static_cast<std::uint32_t>(row.integer(kOpen + 3));
-  run.attempts_max = static_cast<std::uint32_t>(row.integer(kOpen + 4));
-  run.attempts_total = static_cast<std::uint32_t>(row.integer(kOpen + 5));
-  run.fence = static_cast<Fence>(row.integer(kOpen + 6));
-  run.first_attempt_at = from_ms(row.integer(kOpen + 7));
-  run.waiting_for = static_cast<std::uint32_t>(row.integer(kOpen + 8));
+  run.origin = static_cast<Origin>(row.integer(open + 1));
+  run.generation = static_cast<std::uint32_t>(row.integer(open + 2));
+  run.attempt = static_cast<std::uint32_t>(row.integer(open + 3));
+  run.attempts_max = static_cast<std::uint32_t>(row.integer(open + 4));
+  run.attempts_total = static_cast<std::uint32_t>(row.integer(open + 5));
+  run.fence = static_cast<Fence>(row.integer(open + 6));
+  run.first_attempt_at = from_ms(row.integer(open + 7));
+  run.waiting_for = static_cast<std::uint32_t>(row.integer(open + 8));
   const bool settled = !row.is_null(kOutcome);
-  run.last_error = row.bytes(settled ? kOutcome + 5 : kOpen + 13);
-  run.last_error_code = row.bytes(settled ? kOutcome + 6 : kOpen + 14);
-  run.effect_key = row.is_null(kOpen + 15) ? head->id : read_uuid(row.bytes(kOpen + 15));
-  run.state = settled ? read_outcome(row) : read_open(row);
+  run.last_error = row.bytes(settled ? kOutcome + 5 : open + 13);
+  run.last_error_code = row.bytes(settled ? kOutcome + 6 : open + 14);
+  run.effect_key = row.is_null(open + 15) ? head->id : read_uuid(row.bytes(open + 15));
+  run.state = settled ? read_outcome(row) : read_open(row, open);
   run.head = std::move(head);
   return run;
 }

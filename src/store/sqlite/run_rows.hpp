@@ -1,4 +1,4 @@
-// How a Run lies in lk_runs and lk_outcomes.
+// How a Run lies in lk_runs, lk_states and lk_outcomes.
 #pragma once
 
 #include "model/run.hpp"
@@ -19,10 +19,10 @@ struct ScopeName {
 };
 
 void bind_insert(Statement& insert, const Run& run, std::int64_t scope);
-void bind_update(Statement& update, const Run& run);
+void bind_state(Statement& put, const Run& run);
 void bind_outcome(Statement& put, const Run& run);
 
-// The columns of read_run. `scope_column` tells which scope to look up for read_row.
+// The columns of read_run; row_scope() tells which scope to look up for read_row().
 std::int64_t row_scope(const Statement& row);
 Run read_row(const Statement& row, const ScopeName& scope);
 

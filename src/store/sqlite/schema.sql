@@ -1,5 +1,5 @@
 -- Latchkey's tables in an SQLite file. User tables may lie beside them: every name here starts with lk_.
--- lk_runs and lk_outcomes are appended to by seq. lk_keys, lk_lists and lk_open are indexes that are merged a slice per
+-- lk_runs and lk_outcomes are appended to by seq and, but for a new generation, never rewritten. lk_keys, lk_lists and lk_open are indexes that are merged a slice per
 -- commit up to the marks in lk_state; runs above them are indexed in memory and replayed when the file is opened.
 
 CREATE TABLE lk_state (
@@ -36,7 +36,7 @@ CREATE TABLE lk_runs (
   input BLOB,
   caller BLOB,
   claim BLOB,
-  -- what changes while the run is open
+  -- its state when it was made; lk_states has it once it has changed
   status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 2),
   origin INTEGER NOT NULL,
   generation INTEGER NOT NULL,
@@ -55,6 +55,28 @@ CREATE TABLE lk_runs (
   effect_key BLOB                -- NULL: the id
 );
 
+-- The latest open state of a run, if it is not the one it was made in: the same columns as above. Small rows, so that a
+-- lease or a retry does not rewrite the input.
+CREATE TABLE lk_states (
+  seq INTEGER PRIMARY KEY,
+  status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 2),
+  origin INTEGER NOT NULL,
+  generation INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  attempts_max INTEGER NOT NULL,
+  attempts_total INTEGER NOT NULL,
+  fence INTEGER NOT NULL,
+  first_attempt_at INTEGER NOT NULL,
+  waiting_for INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  lease_until INTEGER NOT NULL,
+  flags INTEGER NOT NULL,
+  owner BLOB,
+  last_error BLOB,
+  last_error_code BLOB,
+  effect_key BLOB
+);
+
 -- A run is settled when the outcome of its generation is here.
 CREATE TABLE lk_outcomes (
   seq INTEGER PRIMARY KEY,
@@ -67,6 +89,12 @@ CREATE TABLE lk_outcomes (
   last_error BLOB,
   last_error_code BLOB
 );
+-- Runs that are not settled.
+CREATE VIEW lk_unsettled AS
+SELECT r.seq FROM lk_runs r
+LEFT JOIN lk_states s ON s.seq = r.seq
+LEFT JOIN lk_outcomes o ON o.seq = r.seq
+WHERE o.seq IS NULL OR o.generation <> coalesce(s.generation, r.generation);
 CREATE INDEX lk_outcomes_unusual ON lk_outcomes (status, seq) WHERE status > 3;
 
 CREATE TABLE lk_keys (hash BLOB PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;

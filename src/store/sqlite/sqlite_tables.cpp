@@ -16,7 +16,8 @@ struct SqliteTables::Statements {
         commit(db.prepare(find_sql("commit"))),
         write_state(db.prepare(find_sql("write_state"))),
         insert_run(db.prepare(find_sql("insert_run"))),
-        update_run(db.prepare(find_sql("update_run"))),
+        put_state(db.prepare(find_sql("put_state"))),
+        add_outcome(db.prepare(find_sql("add_outcome"))),
         put_outcome(db.prepare(find_sql("put_outcome"))),
         read_run(db.prepare(find_sql("read_run"))),
         find_key(db.prepare(find_sql("find_key"))),
@@ -24,7 +25,7 @@ struct SqliteTables::Statements {
         add_open(db.prepare(find_sql("add_open"))),
         erase_open(db.prepare(find_sql("erase_open"))) {}
 
-  Statement begin, commit, write_state, insert_run, update_run, put_outcome, read_run, find_key, put_key, add_open,
+  Statement begin, commit, write_state, insert_run, put_state, add_outcome, put_outcome, read_run, find_key, put_key, add_open,
       erase_open;
 };
 
@@ -204,11 +205,14 @@ void SqliteTables::update(const Run& before, const Run& after) {
   will_change();
   const Seq seq = seq_of(after.id());
   if (after.is_open()) {
-    bind_update(sql_->update_run, after);
-    sql_->update_run.run();
+    bind_state(sql_->put_state, after);
+    sql_->put_state.run();
   } else {
-    bind_outcome(sql_->put_outcome, after);
-    sql_->put_outcome.run();
+    // Replacing costs a statement journal; a first outcome has nothing to replace.
+    const bool first = before.is_open() && after.generation == 1;
+    Statement& put = first ? sql_->add_outcome : sql_->put_outcome;
+    bind_outcome(put, after);
+    put.run();
   }
   // Runs above the mark are not in lk_open yet: the merge puts them there if they are still open.
   if (seq <= state_.listed && before.is_open() != after.is_open()) {
@@ -244,6 +248,7 @@ void SqliteTables::erase(const Run& run) {
   const auto scope = scopes_.find(run.head->tenant, run.head->function);
   LK_ASSERT(scope);
   database_.prepare(find_sql("erase_run")).bind(1, seq).run();
+  database_.prepare(find_sql("erase_state")).bind(1, seq).run();
   database_.prepare(find_sql("erase_outcome")).bind(1, seq).run();
   database_.prepare(find_sql("erase_listed")).bind(1, *scope).bind(2, seq).run();
   database_.prepare(find_sql("erase_duplicates")).bind(1, seq).run();

@@ -17,16 +17,18 @@ INSERT INTO lk_scopes (tenant, function) VALUES (?1, ?2) RETURNING scope
 -- name: insert_run
 INSERT INTO lk_runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
   ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)
--- name: update_run
-UPDATE lk_runs SET status = ?2, origin = ?3, generation = ?4, attempt = ?5, attempts_max = ?6, attempts_total = ?7,
-  fence = ?8, first_attempt_at = ?9, waiting_for = ?10, at = ?11, lease_until = ?12, flags = ?13, owner = ?14,
-  last_error = ?15, last_error_code = ?16, effect_key = ?17
-WHERE seq = ?1
+-- name: put_state
+INSERT OR REPLACE INTO lk_states VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+-- name: erase_state
+DELETE FROM lk_states WHERE seq = ?1
+-- name: add_outcome
+INSERT OR FAIL INTO lk_outcomes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 -- name: put_outcome
 INSERT OR REPLACE INTO lk_outcomes VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
 -- name: read_run
-SELECT r.*, o.status, o.at, o.result, o.code, o.effect, o.last_error, o.last_error_code
-FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
+SELECT r.*, o.status, o.at, o.result, o.code, o.effect, o.last_error, o.last_error_code, s.*
+FROM lk_runs r LEFT JOIN lk_states s ON s.seq = r.seq
+LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = coalesce(s.generation, r.generation)
 WHERE r.seq = ?1
 -- name: erase_run
 DELETE FROM lk_runs WHERE seq = ?1
@@ -49,9 +51,7 @@ DELETE FROM lk_pointed WHERE at_seq <= ?1
 -- name: index_lists
 INSERT OR IGNORE INTO lk_lists SELECT scope, seq FROM lk_runs WHERE seq > ?1 AND seq <= ?2
 -- name: index_open
-INSERT OR IGNORE INTO lk_open
-SELECT r.seq FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
-WHERE r.seq > ?1 AND r.seq <= ?2 AND o.seq IS NULL
+INSERT OR IGNORE INTO lk_open SELECT seq FROM lk_unsettled WHERE seq > ?1 AND seq <= ?2
 -- name: add_open
 INSERT OR IGNORE INTO lk_open VALUES (?1)
 -- name: erase_open
@@ -61,8 +61,7 @@ SELECT seq, hash FROM lk_runs WHERE seq > ?1 AND hash IS NOT NULL
 -- name: all_open
 SELECT seq FROM lk_open
 UNION
-SELECT r.seq FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
-WHERE r.seq > ?1 AND o.seq IS NULL
+SELECT seq FROM lk_unsettled WHERE seq > ?1
 -- name: purge_candidates
 SELECT seq, created_at FROM lk_runs WHERE seq > ?1 ORDER BY seq LIMIT ?2
 -- name: add_wait
@@ -93,8 +92,7 @@ SELECT seq FROM lk_outcomes WHERE status = ?1 AND status > 3 AND seq < ?2 ORDER 
 SELECT seq FROM (
   SELECT seq FROM lk_open WHERE seq < ?2
   UNION
-  SELECT r.seq FROM lk_runs r LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = r.generation
-  WHERE r.seq > ?1 AND r.seq < ?2 AND o.seq IS NULL)
+  SELECT seq FROM lk_unsettled WHERE seq > ?1 AND seq < ?2)
 ORDER BY seq DESC LIMIT ?3
 -- name: find_open_letter
 SELECT * FROM lk_dead_letters WHERE tenant = ?1 AND function = ?2 AND acknowledged_at IS NULL
