@@ -70,44 +70,62 @@ class Pairs {
   std::binary_semaphore done_{0};
 };
 
-double run_jobs(Store& store, std::uint64_t jobs) {
-  constexpr std::uint64_t kBatch = 500;
-  const auto start = Stopwatch::now();
-  std::binary_semaphore done{0};
-  std::atomic<std::uint64_t> settled{0};
-  std::atomic<std::uint64_t> enqueued{0};
-  std::function<void()> enqueue, take;
-  enqueue = [&] {
-    if (enqueued.fetch_add(kBatch) >= jobs) return;
+// Two producers and four workers, each with one batch of 500 in flight.
+class Jobs {
+ public:
+  Jobs(Store& store, std::uint64_t jobs) : store_(store), jobs_(jobs) {}
+
+  double run() {
+    constexpr unsigned kProducers = 2, kWorkers = 4;
+    const auto start = Stopwatch::now();
+    working_ = kWorkers;
+    for (unsigned i = 0; i < kProducers; ++i) enqueue();
+    for (unsigned i = 0; i < kWorkers; ++i) take();
+    done_.acquire();
+    return static_cast<double>(settled_.load()) / seconds_since(start);
+  }
+
+ private:
+  static constexpr std::uint64_t kBatch = 500;
+
+  void enqueue() {
+    if (enqueued_.fetch_add(kBatch) >= jobs_) return;
     std::vector<EnqueueRequest> batch(kBatch);
     for (auto& job : batch) {
       job.function = "bench";
       job.input.assign(100, 'i');
     }
-    store.enqueue(std::move(batch), [&](Result<std::vector<EnqueueReply>>) { enqueue(); });
-  };
-  take = [&] {
-    store.take({.functions = {"bench"}, .limit = kBatch, .session = make_uuid_v7({}, 1, 1)},
-               [&](Result<std::vector<Taken>> taken) {
-                 if (taken->empty()) {
-                   if (settled.load() >= jobs) return done.release();
-                   return take();
-                 }
-                 std::vector<SettleRequest> endings;
-                 for (const Taken& one : *taken)
-                   endings.push_back({.id = one.run.id(), .fence = one.fence, .ending = Complete{kResult, {}}});
-                 store.settle(std::move(endings), [&](Result<std::vector<SettleReply>> replies) {
-                   settled += replies->size();
-                   take();
-                 });
-               });
-  };
-  enqueue();
-  enqueue();
-  take();
-  done.acquire();
-  return static_cast<double>(settled.load()) / seconds_since(start);
-}
+    store_.enqueue(std::move(batch), [this](Result<std::vector<EnqueueReply>>) { enqueue(); });
+  }
+
+  void take() {
+    store_.take({.functions = {"bench"}, .limit = kBatch, .session = make_uuid_v7({}, 1, 1)},
+                [this](Result<std::vector<Taken>> taken) { settle(*taken); });
+  }
+
+  void settle(const std::vector<Taken>& taken) {
+    if (taken.empty()) {
+      if (settled_.load() < jobs_) return take();
+      if (--working_ == 0) done_.release();
+      return;
+    }
+    std::vector<SettleRequest> endings;
+    endings.reserve(taken.size());
+    for (const Taken& one : taken)
+      endings.push_back({.id = one.run.id(), .fence = one.fence, .ending = Complete{kResult, {}}});
+    store_.settle(std::move(endings), [this](Result<std::vector<SettleReply>> replies) {
+      settled_ += replies->size();
+      take();
+    });
+  }
+
+  Store& store_;
+  const std::uint64_t jobs_;
+  std::atomic<std::uint64_t> enqueued_{0};
+  std::atomic<std::uint64_t> settled_{0};
+  std::atomic<unsigned> working_{0};
+  std::binary_semaphore done_{0};
+};
 
 // One caller alone: the time of a claim, beside that of a plain 4 KB append with fdatasync.
 void run_alone(const std::string& folder_file, Store& store, std::uint64_t count) {
@@ -177,7 +195,7 @@ int run(int argc, char** argv) {
   if (what == "jobs")
     fmt::print(R"({{"jobs_s":{:.0f}}})"
                "\n",
-               run_jobs(*store, count));
+               Jobs(*store, count).run());
   if (what == "alone") run_alone(folder.file("append"), *store, count);
   return 0;
 }

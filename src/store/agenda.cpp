@@ -32,7 +32,13 @@ void Agenda::add(const Run& run) {
   if (const auto deadline = latchkey::next_deadline(run)) deadlines_.emplace(*deadline, run.id());
   const Queued* job = as_job(run);
   if (!job) return;
-  lanes_[{run.head->function, run.head->tenant}].later.emplace(std::pair(job->due_at, run.id()), run.head->priority);
+  Lane& lane = lanes_[{run.head->function, run.head->tenant}];
+  // What was due when it was made is due for good.
+  if (job->due_at <= run.head->created_at) {
+    lane.ready.insert(lane.ready.end(), {run.head->priority, job->due_at, run.id()});
+  } else {
+    lane.later.emplace(std::pair(job->due_at, run.id()), run.head->priority);
+  }
   jobs_ += 1;
 }
 
