@@ -44,6 +44,7 @@ class Pairs {
     done_.acquire();
     return static_cast<double>(end_ - first_) / seconds_since(start);
   }
+  double wait_ms(double percent) const { return percentile(waits_, percent); }
 
  private:
   void claim_next() {
@@ -52,7 +53,8 @@ class Pairs {
       if (--left_ == 0) done_.release();
       return;
     }
-    store_.claim(claim_of(number), [this](Result<ClaimReply> reply) {
+    store_.claim(claim_of(number), [this, asked = Stopwatch::now()](Result<ClaimReply> reply) {
+      if (waits_.size() < 4'000'000) waits_.push_back(seconds_since(asked) * 1e3);
       const auto& won = std::get<Won>(reply.value());
       store_.settle({{.id = won.run.id(), .fence = won.fence, .ending = Complete{kResult, {}}}},
                     [this](Result<std::vector<SettleReply>> settled) {
@@ -63,6 +65,7 @@ class Pairs {
   }
 
   Store& store_;
+  std::vector<double> waits_;  // of claims, in ms; callbacks come on one thread
   std::atomic<std::uint64_t> next_;
   const std::uint64_t first_ = next_;
   const std::uint64_t end_;
@@ -188,10 +191,13 @@ int run(int argc, char** argv) {
   }
   const Folder folder(what);
   auto store = open_store(folder.file("latchkey.db"), clock, random);
-  if (what == "pairs")
-    fmt::print(R"({{"pairs_s":{:.0f}}})"
+  if (what == "pairs") {
+    Pairs pairs(*store, 0, count);
+    const double rate = pairs.run(1024);
+    fmt::print(R"({{"pairs_s":{:.0f},"claim_p50_ms":{:.1f},"claim_p99_ms":{:.1f},"claim_max_ms":{:.1f}}})"
                "\n",
-               Pairs(*store, 0, count).run(1024));
+               rate, pairs.wait_ms(.5), pairs.wait_ms(.99), pairs.wait_ms(1));
+  }
   if (what == "jobs")
     fmt::print(R"({{"jobs_s":{:.0f}}})"
                "\n",

@@ -82,8 +82,11 @@ TEST_F(Library, WhatATransactionThrowsUndoesOnlyItsOwnWrites) {
 }
 
 TEST_F(Library, LatchkeysOwnTablesAndTransactionsAreOutOfReach) {
-  for (const char* sql : {"COMMIT", "ROLLBACK", "DELETE FROM lk_runs", "UPDATE lk_state SET fence = 0",
-                          "DROP TABLE lk_keys", "PRAGMA synchronous = OFF", "ATTACH 'x.db' AS x"}) {
+  for (const char* sql :
+       {"COMMIT", "ROLLBACK", "DELETE FROM lk_runs", "UPDATE lk_state SET fence = 0", "DROP TABLE lk_keys",
+        "ALTER TABLE lk_runs RENAME TO mine", "CREATE TRIGGER t AFTER INSERT ON lk_runs BEGIN SELECT 1; END",
+        "DROP INDEX lk_outcomes_unusual", "CREATE INDEX i ON LK_runs (id)", "RELEASE lk_user", "SELECT 1; SELECT 2",
+        "PRAGMA synchronous = OFF", "ATTACH 'x.db' AS x"}) {
     const Outcome outcome = keys_->run_in_transaction({.function = "f", .key = sql}, [&](Transaction& tx) {
       tx.execute(sql);
       return std::string();

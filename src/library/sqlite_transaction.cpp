@@ -44,8 +44,11 @@ void SqliteTransaction::execute(std::string_view sql, const Row& parameters) { q
 
 std::vector<Row> SqliteTransaction::query(std::string_view sql, const Row& parameters) {
   sqlite3_stmt* raw = nullptr;
-  if (sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), &raw, nullptr) != SQLITE_OK) raise(handle_);
+  const char* rest = nullptr;
+  if (sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), &raw, &rest) != SQLITE_OK) raise(handle_);
   const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
+  if (std::string_view(rest, sql.data() + sql.size()).find_first_not_of(" \t\r\n;") != std::string_view::npos)
+    throw Failure("SQL_ERROR", "one statement at a time");
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (std::visit(Bind{raw, static_cast<int>(i) + 1}, parameters[i]) != SQLITE_OK) raise(handle_);
   std::vector<Row> rows;

@@ -62,7 +62,7 @@ int main(int, char** argv) {
   using namespace latchkey;
   SystemClock clock;
   SystemRandom random;
-  auto store = SqliteStore::open({.file = argv[1], .merge = {.window = 64, .slice_min = 8}, .checkpoint_pages = 100},
+  auto store = SqliteStore::open({.file = argv[1], .merge = {.window = 64, .window_max = 64, .slice_min = 8}, .checkpoint_pages = 100},
                                  clock, random);
   if (!store) return 1;
   say("R\n");

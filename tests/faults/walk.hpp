@@ -69,7 +69,7 @@ class Walk {
       auto opened = SqliteStore::open({.file = "latchkey.db",
                                        .vfs = disk.vfs(),
                                        .stepped = true,
-                                       .merge = {.window = 4, .slice_min = 2},
+                                       .merge = {.window = 4, .window_max = 4, .slice_min = 2},
                                        .checkpoint_pages = 12},
                                       clock, random);
       if (opened) {

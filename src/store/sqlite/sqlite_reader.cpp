@@ -39,7 +39,10 @@ std::optional<Run> SqliteReader::find_latest(const KeyName& name) {
     if (!find_key_.step()) return std::nullopt;
     seq = find_key_.integer(0);
   }
-  return read(*seq);
+  auto run = read(*seq);
+  if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
+    run.reset();
+  return run;
 }
 
 std::optional<Duplicates> SqliteReader::find_duplicates(RunId id) {

@@ -1,5 +1,7 @@
 #include "store/sqlite/sqlite_tables.hpp"
 
+#include <algorithm>
+
 #include "base/assert.hpp"
 
 namespace latchkey {
@@ -7,6 +9,7 @@ namespace {
 
 // Open runs kept in memory; others are read from the file when they are needed.
 constexpr std::size_t kOpenRunsCached = 100'000;
+constexpr std::size_t kInputCached = 1024;
 
 }  // namespace
 
@@ -25,8 +28,8 @@ struct SqliteTables::Statements {
         add_open(db.prepare(find_sql("add_open"))),
         erase_open(db.prepare(find_sql("erase_open"))) {}
 
-  Statement begin, commit, write_state, insert_run, put_state, add_outcome, put_outcome, read_run, find_key, put_key, add_open,
-      erase_open;
+  Statement begin, commit, write_state, insert_run, put_state, add_outcome, put_outcome, read_run, find_key, put_key,
+      add_open, erase_open;
 };
 
 SqliteTables::SqliteTables(Database& database, Random& random, KeyWindow& window, MergeSettings merge)
@@ -102,7 +105,9 @@ void SqliteTables::begin() {
 
 void SqliteTables::commit(Instant now) {
   // Faster than the keys arrive, so that one merge ends before the next is due.
-  finish(now, merge_.window, std::max(merge_.slice_min, 2 * inserted_));
+  const auto window = std::clamp(static_cast<std::size_t>(state_.merged) / merge_.share, merge_.window,
+                                 std::max(merge_.window, merge_.window_max));
+  finish(now, window, std::max(merge_.slice_min, 2 * inserted_));
 }
 
 void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amount) {
@@ -156,7 +161,7 @@ std::optional<Run> SqliteTables::read(Seq seq) {
 }
 
 void SqliteTables::remember(const Run& run) {
-  if (run.is_open() && open_runs_.size() < kOpenRunsCached) {
+  if (run.is_open() && open_runs_.size() < kOpenRunsCached && run.head->input.size() <= kInputCached) {
     open_runs_.insert_or_assign(seq_of(run.id()), run);
   } else {
     open_runs_.erase(seq_of(run.id()));

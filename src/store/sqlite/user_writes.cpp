@@ -7,22 +7,25 @@
 namespace latchkey {
 namespace {
 
-// Ending the transaction, or touching Latchkey's tables, would break the promise: both are refused.
-int authorize(void*, int action, const char* first, const char*, const char*, const char*) {
+bool is_ours(const char* name) { return name && sqlite3_strnicmp(name, "lk_", 3) == 0; }
+
+// Ending the transaction, or touching Latchkey's tables, would break the promise: both are refused. Which argument
+// holds the table's name differs by action, so either will do.
+int authorize(void*, int action, const char* first, const char* second, const char*, const char*) {
   switch (action) {
+    case SQLITE_READ:
+    case SQLITE_SELECT:
+    case SQLITE_FUNCTION:
+    case SQLITE_RECURSIVE:
+      return SQLITE_OK;
     case SQLITE_TRANSACTION:
+    case SQLITE_SAVEPOINT:
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
     case SQLITE_PRAGMA:
       return SQLITE_DENY;
-    case SQLITE_INSERT:
-    case SQLITE_UPDATE:
-    case SQLITE_DELETE:
-    case SQLITE_DROP_TABLE:
-    case SQLITE_ALTER_TABLE:
-      return first && std::string_view(first).starts_with("lk_") ? SQLITE_DENY : SQLITE_OK;
     default:
-      return SQLITE_OK;
+      return is_ours(first) || is_ours(second) ? SQLITE_DENY : SQLITE_OK;
   }
 }
 
