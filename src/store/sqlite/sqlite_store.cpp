@@ -103,6 +103,7 @@ void SqliteStore::open_connections() {
   writer_ = open_writer(settings_, &wal_pages_);
   tables_ = std::make_unique<SqliteTables>(*writer_, random_, window_, settings_.merge);
   tables_->load();
+  checkpointer_ = std::make_unique<Checkpointer>(*writer_, settings_.file, settings_.vfs, settings_.checkpoint_pages);
   const auto deadline = tables_->next_deadline();
   next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
   auto reader = std::make_shared<SqliteReader>(settings_.file, settings_.vfs, window_);
@@ -116,6 +117,7 @@ void SqliteStore::close_connections() {
     reader_.reset();
   }
   tables_.reset();
+  checkpointer_.reset();
   writer_.reset();
 }
 
@@ -210,6 +212,8 @@ void SqliteStore::apply_refusing(Batch& batch) {
 // After an I/O error the file is opened anew. If the commit in doubt is in it, its batch is done after all.
 void SqliteStore::reopen() {
   try {
+    // The log must outlive the connections, or what failed to reach the file is gone with it.
+    if (writer_) sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
     close_connections();
     open_connections();
     // What the log holds may only be in the page cache: once it is in the file and synced, it is durable.
@@ -236,11 +240,13 @@ void SqliteStore::answer(Batch& batch) {
 }
 
 void SqliteStore::checkpoint_if_due() {
-  if (wal_pages_ < settings_.checkpoint_pages) return;
-  const int code = sqlite3_wal_checkpoint_v2(writer_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-  if (code != SQLITE_OK && code != SQLITE_BUSY)
-    spdlog::warn("sqlite: checkpoint: {}", sqlite3_errmsg(writer_->handle()));
-  wal_pages_ = 0;
+  try {
+    checkpointer_->after_commit(wal_pages_);
+  } catch (const TablesError& error) {
+    // What the file lacks is still in the log: that is copied and synced once more.
+    spdlog::error("sqlite: {}", error.what());
+    reopen();
+  }
 }
 
 }  // namespace latchkey

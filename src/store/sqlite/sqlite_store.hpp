@@ -17,6 +17,7 @@
 #include "base/random.hpp"
 #include "store/apply.hpp"
 #include "store/command_queue.hpp"
+#include "store/sqlite/checkpointer.hpp"
 #include "store/sqlite/sqlite_reader.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 #include "store/store.hpp"
@@ -29,7 +30,7 @@ struct SqliteSettings {
   const char* vfs = nullptr;                      // another SQLite VFS, for fault tests
   bool stepped = false;                           // no writer thread: commands wait for step(); for the simulation
   MergeSettings merge;                            // of the key window
-  int checkpoint_pages = 4'000;                   // of the WAL, before they are moved into the file
+  int checkpoint_pages = 2'000;                   // of the WAL, before they are moved into the file
   Duration refuse_for = std::chrono::seconds{1};  // after a failed write
 };
 
@@ -116,6 +117,7 @@ class SqliteStore final : public Store, private Records {
   KeyWindow window_;
   std::unique_ptr<Database> writer_;
   std::unique_ptr<SqliteTables> tables_;
+  std::unique_ptr<Checkpointer> checkpointer_;
   std::mutex reader_mutex_;  // guards the pointer, not the reads
   std::shared_ptr<SqliteReader> reader_;
   CommandQueue<std::unique_ptr<SqliteCommand>> queue_;
