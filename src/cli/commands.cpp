@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <ostream>
 
+#include "cli/completion_command.hpp"
+#include "cli/dlq_command.hpp"
 #include "cli/key_command.hpp"
 #include "cli/run_command.hpp"
+#include "cli/runs_command.hpp"
+#include "cli/serve_command.hpp"
 #include "cli/suggest.hpp"
+#include "cli/token_command.hpp"
 
 namespace latchkey {
 namespace {
@@ -83,7 +88,12 @@ void add_commands(CLI::App& app, const CliContext& context) {
   latchkey serve                                         the HTTP API on 127.0.0.1:7420
   latchkey run --help                                    more on any command)");
   add_run_command(app, context);
+  add_serve_command(app, context);
+  add_runs_command(app, context);
+  add_dlq_command(app, context);
+  add_token_command(app, context);
   add_key_command(app, {context.in, context.out, context.err, context.clock, context.set_exit});
+  add_completion_command(app, context);
 }
 
 void run_command_line(CLI::App& app, const std::vector<std::string>& arguments, const CliContext& context) {
