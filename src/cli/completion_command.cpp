@@ -109,7 +109,7 @@ std::string write_man_command(const Node& node) {
 std::string write_man(const CLI::App& app) {
   std::string out = fmt::format(
       ".TH LATCHKEY 1 \"\" \"latchkey {}\" \"User Commands\"\n.SH NAME\nlatchkey \\- makes things happen once\n"
-      ".SH SYNOPSIS\n.B latchkey\n.I COMMAND\n[OPTIONS]\n.br\n.B latchkey run \\-\\-key\n.I KEY\n[OPTIONS] \\-\\- "
+      ".SH SYNOPSIS\n.B latchkey\n.I COMMAND\n[OPTIONS]\n.br\n.B latchkey run \\-\\-key\n.I KEY\n[OPTIONS] \\-\\-\n"
       ".I COMMAND\n.SH COMMANDS\n",
       LATCHKEY_VERSION);
   for (const Node& node : list_commands(app)) out += write_man_command(node);

@@ -49,7 +49,7 @@ Result<void> Place::prepare() const {
   return {};
 }
 
-void add_place_options(CLI::App& command, Place& place) {
+void add_server_options(CLI::App& command, Place& place) {
   place.data_dir = default_data_dir();
   command.add_option("--data-dir", place.data_dir, "Folder of the embedded store")
       ->envname("LATCHKEY_DATA_DIR")
@@ -58,6 +58,10 @@ void add_place_options(CLI::App& command, Place& place) {
       ->envname("LATCHKEY_SERVER");
   command.add_option("--token", place.token, "Token for the server (default: DATA_DIR/admin.key)")
       ->envname("LATCHKEY_TOKEN");
+}
+
+void add_place_options(CLI::App& command, Place& place) {
+  add_server_options(command, place);
   command.add_option("--tenant", place.tenant, "Tenant")->envname("LATCHKEY_TENANT");
 }
 

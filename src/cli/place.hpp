@@ -27,6 +27,8 @@ std::string default_data_dir();
 
 // --data-dir, --server, --token, --tenant; also LATCHKEY_DATA_DIR, LATCHKEY_SERVER, LATCHKEY_TOKEN, LATCHKEY_TENANT.
 void add_place_options(CLI::App& command, Place& place);
+// The same without --tenant.
+void add_server_options(CLI::App& command, Place& place);
 
 // An option whose value is a duration such as 90s; a wrong one is a usage error.
 CLI::Option* add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& into,

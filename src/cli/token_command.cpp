@@ -80,14 +80,11 @@ void add_create(CLI::App& token, const CliContext& context) {
       ->take_all();
   add_duration(*command, "--expires", options->expires, "Good for this long, such as 30d (default: for ever)");
   command->add_flag("--json", options->json, "Print JSON");
-  add_place_options(*command, options->place);
+  add_server_options(*command, options->place);
   command->footer("Example:\n  latchkey token create --name ci --role service --tenant acme --expires 30d");
   command->callback([options, command, &context] {
     options->wish.role = *parse_role(options->role);
     if (command->count("--expires") > 0) options->wish.expires_in = options->expires;
-    // --tenant names whom the token is for, not for whom the maker acts.
-    if (options->wish.tenants.empty() && options->place.tenant) options->wish.tenants = {*options->place.tenant};
-    options->place.tenant = std::nullopt;
     at_desk(options->place, context, [&](Desk& desk) { return create(*options, context, desk); });
   });
 }
