@@ -134,6 +134,7 @@ RunOnceSettings make_settings(const RunOptions& options) {
   settings.wait = options.wait || options.wait_for.has_value();
   if (options.wait_for) settings.wait_max = *options.wait_for;
   settings.poll_max = std::chrono::milliseconds{500};
+  settings.patience = std::chrono::seconds{10};
   return settings;
 }
 

@@ -374,7 +374,9 @@ TEST_F(RunCommand, ADataDirectoryThatCannotBeUsedIsSaid) {
   std::ofstream(file("not-a-store")) << std::string(4096, 'x');
   ASSERT_EQ(::mkdir(file("other").c_str(), 0700), 0);
   ASSERT_EQ(::rename(file("not-a-store").c_str(), file("other/latchkey.db").c_str()), 0);
-  EXPECT_EQ(call(run("a", "echo hi", {"--data-dir", file("other")})).exit, 69);
+  const Answer other = call(run("a", "echo hi", {"--data-dir", file("other")}));
+  EXPECT_EQ(other.exit, 69);
+  EXPECT_THAT(other.err, HasSubstr("latchkey: STORE_FORMAT: "));
 }
 
 TEST_F(RunCommand, AServerThatIsNotThereIsSaid) {
