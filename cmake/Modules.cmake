@@ -1,8 +1,8 @@
-# latchkey_module(NAME dep…): the folder's *.cpp as a static library latchkey_NAME, its *_test.cpp as the test NAME_test.
+# latchkey_module(NAME dep…): the folder's *.cpp (but main.cpp) as a static library latchkey_NAME, its *_test.cpp as the test NAME_test.
 function(latchkey_module name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
   set(tests ${sources})
-  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   add_library(latchkey_${name} STATIC ${sources})
   target_include_directories(latchkey_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)

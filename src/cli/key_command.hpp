@@ -15,11 +15,9 @@
 #include <iosfwd>
 
 #include "base/clock.hpp"
+#include "cli/exit_codes.hpp"
 
 namespace latchkey {
-
-constexpr int EXIT_USAGE = 2;
-constexpr int EXIT_BAD_DATA = 65;
 
 // What the command uses of the process it runs in; must outlive the App.
 struct KeyCommandContext {

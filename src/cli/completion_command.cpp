@@ -1,0 +1,144 @@
+#include "cli/completion_command.hpp"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+namespace latchkey {
+namespace {
+
+// One command, by its path: "latchkey runs list".
+struct Node {
+  std::string path;
+  const CLI::App* app;
+};
+
+void collect(const CLI::App& app, const std::string& path, std::vector<Node>& nodes) {
+  nodes.push_back({path, &app});
+  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
+    collect(*below, path + " " + below->get_name(), nodes);
+}
+
+std::vector<Node> list_commands(const CLI::App& app) {
+  std::vector<Node> nodes;
+  collect(app, "latchkey", nodes);
+  return nodes;
+}
+
+std::vector<std::string> words_of(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
+    words.push_back(below->get_name());
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  return words;
+}
+
+// bash, and zsh through its bash compatibility: the longest known path of commands decides what may follow.
+std::string write_bash(const CLI::App& app) {
+  std::string cases;
+  for (const Node& node : list_commands(app))
+    cases += fmt::format("    '{}') words='{}' ;;\n", node.path, fmt::join(words_of(*node.app), " "));
+  return fmt::format(R"(_latchkey() {{
+  local path=latchkey word words i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=${{COMP_WORDS[i]}}
+    [[ $word == -- ]] && {{ compopt -o default 2>/dev/null; COMPREPLY=(); return; }}
+    [[ $word == [a-z]* && $i -le 2 ]] && path+=" $word"
+  done
+  case $path in
+{}    *) words= ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _latchkey latchkey
+)",
+                     cases);
+}
+
+std::string escape_fish(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+std::string write_fish(const CLI::App& app) {
+  std::string lines = "complete -c latchkey -f\n";
+  for (const Node& node : list_commands(app)) {
+    const std::string names = node.path.substr(std::string("latchkey").size());
+    std::string condition = names.empty() ? "__fish_use_subcommand" : "";
+    for (std::size_t at = 0; at < names.size();) {
+      const std::size_t end = std::min(names.find(' ', at + 1), names.size());
+      condition +=
+          fmt::format("{}__fish_seen_subcommand_from{}", condition.empty() ? "" : "; and ", names.substr(at, end - at));
+      at = end;
+    }
+    for (const CLI::App* below : node.app->get_subcommands([](const CLI::App*) { return true; }))
+      lines += fmt::format("complete -c latchkey -n '{}' -a '{}' -d '{}'\n", condition, below->get_name(),
+                           escape_fish(below->get_description()));
+    for (const CLI::Option* option : node.app->get_options())
+      for (const std::string& name : option->get_lnames())
+        lines += fmt::format("complete -c latchkey -n '{}' -l '{}' -d '{}'\n", condition, name,
+                             escape_fish(option->get_description()));
+  }
+  return lines;
+}
+
+std::string escape_roff(std::string_view text) {
+  std::string out;
+  bool line_starts = true;
+  for (const char c : text) {
+    if (line_starts && (c == '.' || c == '\'')) out += "\\&";
+    if (c == '\\') out += "\\e";
+    if (c == '-') out += "\\-";
+    if (c != '\\' && c != '-') out += c;
+    line_starts = c == '\n';
+  }
+  return out;
+}
+
+std::string write_man_command(const Node& node) {
+  std::string out = fmt::format(".SS \"{}\"\n{}\n", escape_roff(node.path), escape_roff(node.app->get_description()));
+  for (const CLI::Option* option : node.app->get_options())
+    out += fmt::format(".TP\n.B {}\n{}\n", escape_roff(option->get_name(false, true)),
+                       escape_roff(option->get_description()));
+  const std::string footer = node.app->get_footer();
+  if (!footer.empty()) out += fmt::format(".PP\n.nf\n{}\n.fi\n", escape_roff(footer));
+  return out;
+}
+
+std::string write_man(const CLI::App& app) {
+  std::string out = fmt::format(
+      ".TH LATCHKEY 1 \"\" \"latchkey {}\" \"User Commands\"\n.SH NAME\nlatchkey \\- makes things happen once\n"
+      ".SH SYNOPSIS\n.B latchkey\n.I COMMAND\n[OPTIONS]\n.br\n.B latchkey run \\-\\-key\n.I KEY\n[OPTIONS] \\-\\-\n"
+      ".I COMMAND\n.SH COMMANDS\n",
+      LATCHKEY_VERSION);
+  for (const Node& node : list_commands(app)) out += write_man_command(node);
+  return out;
+}
+
+}  // namespace
+
+void add_completion_command(CLI::App& app, const CliContext& context) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* const completion = app.add_subcommand("completion", "Print a completion script for a shell");
+  completion->add_option("SHELL", *shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->footer(R"(Examples:
+  source <(latchkey completion bash)
+  latchkey completion zsh > ~/.zsh/latchkey.zsh    (and source it from .zshrc)
+  latchkey completion fish > ~/.config/fish/completions/latchkey.fish)");
+  completion->callback([shell, &app, &context] {
+    if (*shell == "zsh") context.out << "autoload -U +X bashcompinit && bashcompinit\n";
+    context.out << (*shell == "fish" ? write_fish(app) : write_bash(app)) << std::flush;
+    context.set_exit(0);
+  });
+  CLI::App* const man = app.add_subcommand("man", "Print the man page");
+  man->footer("Example:\n  latchkey man | man -l -");
+  man->callback([&app, &context] {
+    context.out << write_man(app) << std::flush;
+    context.set_exit(0);
+  });
+}
+
+}  // namespace latchkey

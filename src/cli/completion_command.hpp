@@ -1,0 +1,12 @@
+// `latchkey completion` and `latchkey man`, made from the tree of commands, so that they never lag behind it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/context.hpp"
+
+namespace latchkey {
+
+void add_completion_command(CLI::App& app, const CliContext& context);
+
+}  // namespace latchkey

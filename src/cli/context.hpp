@@ -1,0 +1,30 @@
+// CliContext: what commands use of the process they run in. Must outlive the App.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "cli/exit_codes.hpp"
+
+namespace latchkey {
+
+struct CliContext {
+  std::istream& in;
+  std::ostream& out;
+  std::ostream& err;
+  Clock& clock;
+  Random& random;
+  std::vector<std::string> behind_dashes;  // what stood behind the first `--`
+  bool has_dashes = false;
+  std::function<void(int)> set_exit;  // called once per run, with 0 on success
+
+  // `latchkey: CODE: detail`, and the exit code that goes with it.
+  void report(const Error& error) const;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,21 @@
+#include "cli/desk.hpp"
+
+#include "cli/embedded_desk.hpp"
+#include "cli/remote_desk.hpp"
+#include "store/sqlite/store_lock.hpp"
+
+namespace latchkey {
+
+Result<std::unique_ptr<Desk>> open_desk(const Place& place, const CliContext& context) {
+  std::string address = place.server;
+  if (address.empty()) address = StoreLock::find_server(place.store_file()).value_or("");
+  if (address.empty()) {
+    if (auto ready = place.prepare(); !ready) return std::unexpected(ready.error());
+    return std::make_unique<EmbeddedDesk>(place, context.clock, context.random);
+  }
+  auto server = RemoteServer::at(address, place, context.clock);
+  if (!server) return std::unexpected(server.error());
+  return std::make_unique<RemoteDesk>(*std::move(server));
+}
+
+}  // namespace latchkey

@@ -1,0 +1,48 @@
+// Desk: what a person looks up and decides, wherever the runs are. Two of them: the embedded store, owned for one call
+// at a time, and a server. Calls block. Errors: NOT_FOUND, MOVE_REFUSED, and those of store and connection.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/context.hpp"
+#include "cli/place.hpp"
+#include "store/store.hpp"
+
+namespace latchkey {
+
+struct DeadLetterWhole {
+  DeadLetter entry;
+  std::vector<DeadLetterMember> members;
+};
+struct TokenWish {
+  std::string name;
+  Role role = Role::viewer;
+  std::vector<std::string> tenants;
+  std::optional<Duration> expires_in;
+};
+struct NewToken {
+  TokenRecord record;
+  std::string secret;  // the whole token, shown this once
+};
+
+class Desk {
+ public:
+  virtual ~Desk() = default;
+  virtual Result<Page> list_runs(const ListQuery& query) = 0;
+  virtual Result<Run> find_run(RunId id) = 0;
+  virtual Result<Run> move_run(RunId id, Move move) = 0;
+  virtual Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) = 0;
+  virtual Result<DeadLetterWhole> find_dead_letter(Uuid id) = 0;
+  virtual Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) = 0;
+  // A server only: SERVER_UNREACHABLE from the embedded store.
+  virtual Result<NewToken> create_token(const TokenWish& wish) = 0;
+  virtual Result<std::vector<TokenRecord>> list_tokens() = 0;
+  virtual Result<void> revoke_token(const std::string& id) = 0;
+};
+
+// The server that was named, or that owns the store; else the embedded store.
+Result<std::unique_ptr<Desk>> open_desk(const Place& place, const CliContext& context);
+
+}  // namespace latchkey

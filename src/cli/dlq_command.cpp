@@ -1,0 +1,118 @@
+#include "cli/dlq_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ostream>
+
+#include "cli/listing.hpp"
+#include "cli/table.hpp"
+#include "cli/wire.hpp"
+
+namespace latchkey {
+namespace {
+
+struct DlqOptions : ListOptions {
+  std::string function;
+  bool all = false;
+};
+
+Result<void> list(const DlqOptions& options, std::ostream& out, Desk& desk) {
+  const auto page = desk.list_dead_letters({.tenant = options.place.tenant,
+                                            .function = options.function,
+                                            .with_acknowledged = options.all,
+                                            .cursor = options.cursor,
+                                            .limit = options.limit});
+  if (!page) return std::unexpected(page.error());
+  if (options.json) {
+    std::vector<std::string> items;
+    for (const DeadLetter& entry : page->entries) items.push_back(wire::write_dead_letter(entry));
+    out << wire::write_page(items, page->next) << '\n';
+    return {};
+  }
+  Table table({"DEAD LETTER", "TENANT", "FUNCTION", "COUNT", "CODE", "UPDATED", "READ", "REASON"});
+  for (const DeadLetter& entry : page->entries)
+    table.add({to_string(entry.id), plain(entry.tenant, 20), plain(entry.function, 24), std::to_string(entry.count),
+               plain(entry.code, 32), plain(entry.updated_at), entry.acknowledged_at ? "yes" : "no",
+               plain(entry.reason, 60)});
+  if (table.empty()) {
+    out << "no dead letters\n";
+  } else {
+    table.print(out);
+  }
+  if (!page->next.empty()) out << "more: --cursor " << page->next << '\n';
+  return {};
+}
+
+void print_entry(std::ostream& out, const DeadLetter& entry) {
+  print_facts(out,
+              {{"dead letter", to_string(entry.id)},
+               {"tenant", plain(entry.tenant)},
+               {"function", plain(entry.function, 128)},
+               {"code", plain(entry.code)},
+               {"reason", plain(entry.reason, 1000)},
+               {"count", std::to_string(entry.count)},
+               {"latest run", to_string(entry.latest_run)},
+               {"opened", plain(entry.opened_at)},
+               {"updated", plain(entry.updated_at)},
+               {"acknowledged",
+                entry.acknowledged_at ? plain(*entry.acknowledged_at) + " by " + plain(entry.acknowledged_by) : ""}});
+}
+
+Result<void> show(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {
+  const auto whole = desk.find_dead_letter(id);
+  if (!whole) return std::unexpected(whole.error());
+  if (options.json) {
+    std::vector<std::string> members;
+    for (const DeadLetterMember& member : whole->members) members.push_back(wire::write_member(member));
+    std::string entry = wire::write_dead_letter(whole->entry);
+    entry.pop_back();
+    out << fmt::format("{},\"members\":[{}]}}\n", entry, fmt::join(members, ","));
+    return {};
+  }
+  print_entry(out, whole->entry);
+  out << '\n';
+  Table table({"RUN", "KEY", "CODE", "TRIES", "EFFECT", "AT", "REASON"});
+  for (const DeadLetterMember& member : whole->members)
+    table.add({to_string(member.run), plain(member.key, 40), plain(member.code, 32), std::to_string(member.attempts),
+               std::string(to_string(member.effect)), plain(member.at), plain(member.reason, 60)});
+  table.print(out);
+  return {};
+}
+
+Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {
+  const char* const user = std::getenv("USER");
+  const auto entry = desk.acknowledge(id, user != nullptr ? user : std::to_string(::getuid()));
+  if (!entry) return std::unexpected(entry.error());
+  if (options.json) {
+    out << wire::write_dead_letter(*entry) << '\n';
+  } else {
+    print_entry(out, *entry);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_dlq_command(CLI::App& app, const CliContext& context) {
+  CLI::App* const dlq = app.add_subcommand("dlq", "Dead letters: what failed for good");
+  dlq->require_subcommand(1);
+  dlq->footer("Examples:\n  latchkey dlq list\n  latchkey dlq show ID\n  latchkey dlq acknowledge ID");
+  auto options = std::make_shared<DlqOptions>();
+  CLI::App* const list_app = dlq->add_subcommand("list", "Dead letters, latest first");
+  list_app->add_option("--function", options->function, "Of this function only");
+  list_app->add_flag("--all", options->all, "Acknowledged ones too");
+  add_list_options(*list_app, *options);
+  list_app->footer("Examples:\n  latchkey dlq list --function run\n  latchkey dlq list --all --json");
+  list_app->callback([options, &context] {
+    at_desk(options->place, context, [&](Desk& desk) { return list(*options, context.out, desk); });
+  });
+  std::ostream& out = context.out;
+  add_id_command(*dlq, "show", "One dead letter with the runs in it", context,
+                 [&out](Desk& desk, Uuid id, const IdOptions& with) { return show(out, desk, id, with); });
+  add_id_command(*dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
+                 [&out](Desk& desk, Uuid id, const IdOptions& with) { return acknowledge(out, desk, id, with); });
+}
+
+}  // namespace latchkey

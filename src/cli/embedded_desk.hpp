@@ -1,0 +1,32 @@
+// EmbeddedDesk: the store in the data directory. If a server takes it over between two calls: STORE_LOCKED.
+#pragma once
+
+#include "cli/desk.hpp"
+#include "cli/embedded_store.hpp"
+
+namespace latchkey {
+
+class EmbeddedDesk final : public Desk {
+ public:
+  EmbeddedDesk(const Place& place, Clock& clock, Random& random)
+      : tenant_(place.tenant), store_(place.store_file(), clock, random) {}
+
+  Result<Page> list_runs(const ListQuery& query) override;
+  Result<Run> find_run(RunId id) override;
+  Result<Run> move_run(RunId id, Move move) override;
+  Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
+  Result<DeadLetterWhole> find_dead_letter(Uuid id) override;
+  Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) override;
+  Result<NewToken> create_token(const TokenWish& wish) override;
+  Result<std::vector<TokenRecord>> list_tokens() override;
+  Result<void> revoke_token(const std::string& id) override;
+
+ private:
+  template <class T, class Work>
+  Result<T> use(Work work);
+
+  std::optional<std::string> tenant_;
+  EmbeddedStore store_;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,50 @@
+// Exit codes of every command. `latchkey run` also exits with its command's own code.
+#pragma once
+
+#include "base/error.hpp"
+
+namespace latchkey {
+
+inline constexpr int EXIT_REFUSED = 1;           // there is no such thing, or its state does not allow it
+inline constexpr int EXIT_USAGE = 2;             // the command line is wrong
+inline constexpr int EXIT_BAD_DATA = 65;         // JSON that cannot be read; KEY_REUSED
+inline constexpr int EXIT_UNAVAILABLE = 69;      // the store or the server cannot be reached, or is full
+inline constexpr int EXIT_INTERNAL = 70;         // a fault of Latchkey's
+inline constexpr int EXIT_BUSY = 75;             // the key is held, or its lease was lost: try again later
+inline constexpr int EXIT_IN_DOUBT = 76;         // the outcome is unknown: a person decides
+inline constexpr int EXIT_NOT_ALLOWED = 77;      // token or role
+inline constexpr int EXIT_NOT_EXECUTABLE = 126;  // as shells say it
+inline constexpr int EXIT_NOT_FOUND = 127;
+
+// What an operating error means for whoever called the command.
+inline int exit_code_of(Code code) {
+  switch (code) {
+    case Code::NOT_FOUND:
+    case Code::MOVE_REFUSED:
+    case Code::ALREADY_SETTLED:
+      return EXIT_REFUSED;
+    case Code::USAGE:
+    case Code::INVALID_ARGUMENT:
+      return EXIT_USAGE;
+    case Code::INVALID_JSON:
+    case Code::KEY_REUSED:
+    case Code::BODY_TOO_LARGE:
+      return EXIT_BAD_DATA;
+    case Code::ALREADY_RUNNING:
+    case Code::ALREADY_QUEUED:
+    case Code::NOT_DUE:
+    case Code::LEASE_LOST:
+      return EXIT_BUSY;
+    case Code::OUTCOME_UNKNOWN:
+      return EXIT_IN_DOUBT;
+    case Code::UNAUTHENTICATED:
+    case Code::FORBIDDEN:
+      return EXIT_NOT_ALLOWED;
+    case Code::INTERNAL:
+      return EXIT_INTERNAL;
+    default:
+      return EXIT_UNAVAILABLE;
+  }
+}
+
+}  // namespace latchkey

@@ -1,0 +1,63 @@
+#include "cli/interrupts.hpp"
+
+#include <signal.h>
+#include <sys/signalfd.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/assert.hpp"
+
+namespace latchkey {
+namespace {
+
+int block_and_open() {
+  sigset_t wanted;
+  ::sigemptyset(&wanted);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    struct sigaction action{};
+    ::sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) ::sigaddset(&wanted, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &wanted, nullptr);
+  const int file = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  LK_ASSERT(file >= 0);
+  return file;
+}
+
+}  // namespace
+
+Interrupts::Interrupts(asio::io_context& io) : before_(read_signal_state()), signals_(io, block_and_open()) {
+  // A reader that goes away must not kill the holder; the command gets the signal's old meaning back.
+  ::signal(SIGPIPE, SIG_IGN);
+}
+
+Interrupts::~Interrupts() {
+  if (!before_.pipe_ignored) ::signal(SIGPIPE, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &before_.mask, nullptr);
+}
+
+Task<void> Interrupts::listen(Handler handler) {
+  for (;;) {
+    signalfd_siginfo info{};
+    const auto [error, size] =
+        co_await signals_.async_read_some(asio::buffer(&info, sizeof info), asio::as_tuple(asio::use_awaitable));
+    if (error || size != sizeof info) co_return;
+    // The terminal sends to the whole foreground group, the command included.
+    handler(static_cast<int>(info.ssi_signo),
+            info.ssi_code == SI_KERNEL ? Command::Sender::terminal : Command::Sender::process);
+  }
+}
+
+Task<void> InterruptibleClock::wait(Duration span) {
+  using namespace asio::experimental::awaitable_operators;
+  const Duration until = clock_.elapsed() + span;
+  do {
+    if (must_leave_()) throw boost::system::system_error(asio::error::operation_aborted);
+    co_await (clock_.wait(until - clock_.elapsed()) || woken_.async_receive(asio::use_awaitable));
+  } while (clock_.elapsed() < until);
+}
+
+}  // namespace latchkey

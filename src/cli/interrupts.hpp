@@ -1,0 +1,51 @@
+// Interrupts: SIGINT, SIGTERM, SIGHUP and SIGQUIT as something to be awaited. While it lives they are blocked in the
+// whole process, so make it before any thread. One that was ignored at the start (nohup, a background job) stays so.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <functional>
+
+#include "base/task.hpp"
+#include "effects/command.hpp"
+
+namespace latchkey {
+
+class Interrupts {
+ public:
+  using Handler = std::function<void(int signal, Command::Sender sender)>;
+
+  explicit Interrupts(asio::io_context& io);
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  // The signals as they were before: what a command inherits.
+  const SignalState& before() const { return before_; }
+  // Calls the handler for each signal, until cancelled.
+  Task<void> listen(Handler handler);
+  void cancel() { signals_.cancel(); }
+
+ private:
+  SignalState before_;
+  asio::posix::stream_descriptor signals_;
+};
+
+// A clock whose waits end by themselves, with operation_aborted thrown, when `must_leave` says so after a wake().
+class InterruptibleClock final : public Clock {
+ public:
+  InterruptibleClock(Clock& clock, asio::io_context& io, std::function<bool()> must_leave)
+      : clock_(clock), must_leave_(std::move(must_leave)), woken_(io, 1) {}
+
+  Instant now() override { return clock_.now(); }
+  Duration elapsed() override { return clock_.elapsed(); }
+  Task<void> wait(Duration span) override;
+  void wake() { woken_.try_send(boost::system::error_code{}); }
+
+ private:
+  Clock& clock_;
+  std::function<bool()> must_leave_;
+  asio::experimental::channel<void(boost::system::error_code)> woken_;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,47 @@
+#include "cli/listing.hpp"
+
+#include <ostream>
+
+namespace latchkey {
+
+void add_list_options(CLI::App& command, ListOptions& options) {
+  command.add_option("--limit", options.limit, "How many at most")->check(CLI::Range(1, 500))->capture_default_str();
+  command.add_option("--cursor", options.cursor, "Go on where a page ended (its `next`)");
+  command.add_flag("--json", options.json, "Print {items, next} as JSON");
+  add_place_options(command, options.place);
+}
+
+void at_desk(const Place& place, const CliContext& context, const std::function<Result<void>(Desk&)>& work) {
+  const auto desk = open_desk(place, context);
+  if (!desk) return context.report(desk.error());
+  const auto done = work(**desk);
+  if (!done) return context.report(done.error());
+  context.out << std::flush;
+  context.set_exit(0);
+}
+
+CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::string& description,
+                         const CliContext& context,
+                         const std::function<Result<void>(Desk&, Uuid, const IdOptions&)>& work) {
+  auto options = std::make_shared<IdOptions>();
+  CLI::App* const command = parent.add_subcommand(name, description);
+  command->add_option("ID", options->id, "As lists show it")->required();
+  command->add_flag("--json", options->json, "Print JSON");
+  add_place_options(*command, options->place);
+  command->footer("Example:\n  latchkey " + parent.get_name() + " " + name + " 0198f0a1-7c2e-7000-8000-00005be78b16");
+  command->callback([options, work, &context] {
+    const auto id = parse_uuid(options->id);
+    if (!id) return context.report({Code::USAGE, "`" + options->id + "` is not an id; lists show them"});
+    at_desk(options->place, context, [&](Desk& desk) { return work(desk, *id, *options); });
+  });
+  return command;
+}
+
+void print_facts(std::ostream& out, const std::vector<std::pair<std::string, std::string>>& facts) {
+  for (const auto& [name, value] : facts) {
+    if (value.empty()) continue;
+    out << name << std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') << value << '\n';
+  }
+}
+
+}  // namespace latchkey

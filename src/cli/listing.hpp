@@ -1,0 +1,40 @@
+// What the commands that list and show have in common.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "cli/context.hpp"
+#include "cli/desk.hpp"
+#include "cli/place.hpp"
+
+namespace latchkey {
+
+struct ListOptions {
+  Place place;
+  std::uint32_t limit = 50;
+  std::string cursor;
+  bool json = false;
+};
+void add_list_options(CLI::App& command, ListOptions& options);
+
+struct IdOptions {
+  Place place;
+  std::string id;
+  bool json = false;
+};
+
+// Opens the desk and does the work; what fails is reported, else the exit code is 0.
+void at_desk(const Place& place, const CliContext& context, const std::function<Result<void>(Desk&)>& work);
+
+// Adds a command about one thing: ID, --json and the place. `work` is given the id.
+CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::string& description,
+                         const CliContext& context,
+                         const std::function<Result<void>(Desk&, Uuid, const IdOptions&)>& work);
+
+// "  name   value" lines; empty values are left out.
+void print_facts(std::ostream& out, const std::vector<std::pair<std::string, std::string>>& facts);
+
+}  // namespace latchkey

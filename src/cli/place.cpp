@@ -1,0 +1,78 @@
+#include "cli/place.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/time.hpp"
+
+namespace latchkey {
+namespace {
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+std::string default_data_dir() {
+  if (const std::string data = variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/latchkey";
+  const std::string home = variable("HOME");
+  return (home.empty() ? "." : home) + "/.local/share/latchkey";
+}
+
+std::string Place::read_token() const {
+  if (!token.empty()) return token;
+  std::ifstream file(data_dir + "/admin.key");
+  std::string line;
+  std::getline(file, line);
+  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  return line;
+}
+
+Result<void> Place::prepare() const {
+  const auto refuse = [&](const std::string& why) {
+    return fail(Code::STORE_UNAVAILABLE, "cannot use the data directory " + data_dir + ": " + why);
+  };
+  std::error_code error;
+  const bool is_new = !std::filesystem::exists(data_dir, error);
+  std::filesystem::create_directories(data_dir, error);
+  if (error) return refuse(error.message());
+  if (is_new) ::chmod(data_dir.c_str(), 0700);
+  if (::access(data_dir.c_str(), W_OK | X_OK) != 0) return refuse(std::strerror(errno));
+  return {};
+}
+
+void add_server_options(CLI::App& command, Place& place) {
+  place.data_dir = default_data_dir();
+  command.add_option("--data-dir", place.data_dir, "Folder of the embedded store")
+      ->envname("LATCHKEY_DATA_DIR")
+      ->capture_default_str();
+  command.add_option("--server", place.server, "Speak to this server, http://host:port, and not to the embedded store")
+      ->envname("LATCHKEY_SERVER");
+  command.add_option("--token", place.token, "Token for the server (default: DATA_DIR/admin.key)")
+      ->envname("LATCHKEY_TOKEN");
+}
+
+void add_place_options(CLI::App& command, Place& place) {
+  add_server_options(command, place);
+  command.add_option("--tenant", place.tenant, "Tenant")->envname("LATCHKEY_TENANT");
+}
+
+CLI::Option* add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& into,
+                          const std::string& description) {
+  const auto read = [name, &into](const std::string& text) {
+    const Result<Duration> span = parse_duration(text);
+    if (!span) throw CLI::ValidationError(name, span.error().detail);
+    into = *span;
+  };
+  return command.add_option_function<std::string>(name, read, description)->type_name("SPAN");
+}
+
+}  // namespace latchkey

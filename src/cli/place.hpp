@@ -1,0 +1,37 @@
+// Place: where the runs are that a command is about: the flags that every command has, and what follows from them.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace latchkey {
+
+struct Place {
+  std::string data_dir;               // never empty once parsed
+  std::string server;                 // empty: the embedded store, or the server that owns it
+  std::string token;                  // empty: from DATA_DIR/admin.key
+  std::optional<std::string> tenant;  // none: `default` for claims, every tenant for lists
+
+  std::string store_file() const { return data_dir + "/latchkey.db"; }
+  // What is sent as Authorization: Bearer. Empty when there is none: the server will say so.
+  std::string read_token() const;
+  // Makes the data directory if it is missing (0700). STORE_UNAVAILABLE when it cannot be written.
+  Result<void> prepare() const;
+};
+
+// $XDG_DATA_HOME/latchkey, else ~/.local/share/latchkey.
+std::string default_data_dir();
+
+// --data-dir, --server, --token, --tenant; also LATCHKEY_DATA_DIR, LATCHKEY_SERVER, LATCHKEY_TOKEN, LATCHKEY_TENANT.
+void add_place_options(CLI::App& command, Place& place);
+// The same without --tenant.
+void add_server_options(CLI::App& command, Place& place);
+
+// An option whose value is a duration such as 90s; a wrong one is a usage error.
+CLI::Option* add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& into,
+                          const std::string& description);
+
+}  // namespace latchkey

@@ -1,0 +1,27 @@
+// RemoteClaims: claims by a server's API. Every call may be asked again: claims carry their claim id, settles their
+// fence; so a lost reply is REQUEST_TIMEOUT here, which is retryable. From one thread.
+#pragma once
+
+#include "cli/blocking_claims.hpp"
+#include "cli/remote_server.hpp"
+
+namespace latchkey {
+
+class RemoteClaims final : public BlockingClaims {
+ public:
+  explicit RemoteClaims(RemoteServer server) : server_(std::move(server)) {}
+
+  Result<ClaimReply> claim(const ClaimRequest& request) override;
+  Result<std::vector<ExtendReply>> extend(const std::vector<ExtendRequest>& requests) override;
+  Result<std::vector<SettleReply>> settle(const std::vector<SettleRequest>& requests) override;
+
+ private:
+  Result<ServerReply> call(const std::string& target, const std::string& body,
+                           std::vector<http::ClientHeader> headers = {});
+  Result<ExtendReply> extend_one(const ExtendRequest& request);
+  Result<SettleReply> settle_one(const SettleRequest& request);
+
+  RemoteServer server_;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,268 @@
+#include "cli/run_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <ostream>
+
+#include "cli/embedded_claims.hpp"
+#include "cli/interrupts.hpp"
+#include "cli/place.hpp"
+#include "cli/remote_claims.hpp"
+#include "cli/run_report.hpp"
+#include "effects/command.hpp"
+#include "engine/run_once.hpp"
+#include "engine/validate.hpp"
+#include "keying/key_hash.hpp"
+
+namespace latchkey {
+namespace {
+
+struct RunOptions {
+  Place place;
+  std::string key;
+  std::string function = "run";
+  std::string guard = "once";
+  std::string on_doubt = "rerun";
+  Duration window = kDefaultWindow;
+  Duration lease = kDefaultLease;
+  std::uint32_t retries = 0;
+  bool wait = false;
+  std::optional<Duration> wait_for;
+  Duration wait_for_read{};
+  bool strict = false;
+  bool quiet = false;
+};
+
+// Says when a try failed and the next one comes, or who is waited for; knows whether a settle is on its way.
+class TellingClaims final : public Claims {
+ public:
+  TellingClaims(Claims& claims, const RunReport& report, bool waits)
+      : claims_(claims), report_(report), waits_(waits) {}
+
+  void claim(ClaimRequest request, Done<ClaimReply> done) override {
+    claims_.claim(std::move(request), [this, done = std::move(done)](Result<ClaimReply> reply) mutable {
+      if (reply) tell(*reply);
+      done(std::move(reply));
+    });
+  }
+  void extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) override {
+    claims_.extend(std::move(requests), std::move(done));
+  }
+  void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override {
+    settling_ = true;
+    claims_.settle(std::move(requests),
+                   [this, done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
+                     if (replies) settling_ = false;
+                     if (replies)
+                       for (const SettleReply& reply : *replies) tell(reply);
+                     done(std::move(replies));
+                   });
+  }
+  bool is_settling() const { return settling_; }
+
+ private:
+  void tell(const ClaimReply& reply) {
+    const auto* busy = std::get_if<Busy>(&reply);
+    if (!waits_ || !busy || std::exchange(told_, true)) return;
+    report_.note(fmt::format("waiting for run {}", to_string(busy->run.id())));
+  }
+  void tell(const SettleReply& reply) {
+    const auto* settled = std::get_if<Settled>(&reply);
+    const auto* queued = settled ? settled->run.as<Queued>() : nullptr;
+    if (!queued || queued->by != QueuedBy::failed_try) return;
+    const Run& run = settled->run;
+    report_.note(fmt::format("attempt {} of {} failed: {}; trying again in {}", run.attempt, run.attempts_max,
+                             run.last_error, format_duration(run.head->retry.delay_after(run.attempt, no_jitter))));
+  }
+
+  Claims& claims_;
+  const RunReport& report_;
+  bool waits_;
+  bool told_ = false;
+  std::atomic<bool> settling_ = false;
+};
+
+std::string describe_caller() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const char* const user = std::getenv("USER");
+  return fmt::format("{}@{}", user != nullptr ? user : std::to_string(::getuid()), host);
+}
+
+Fingerprint compute_arguments_fingerprint(const std::vector<std::string>& arguments) {
+  Sha256& hash = thread_sha256();
+  for (const std::string& argument : arguments) hash.add_prefixed(argument);
+  return hash.finish();
+}
+
+Result<ClaimRequest> make_request(const RunOptions& options, const CliContext& context) {
+  ClaimRequest request;
+  request.tenant = options.place.tenant.value_or("default");
+  request.function = options.function;
+  request.key = options.key;
+  request.key_hash = compute_key_hash(request.tenant, request.function, request.key);
+  request.guard = *parse_guard(options.guard);
+  request.on_doubt = options.on_doubt == "hold" ? OnDoubt::hold : OnDoubt::rerun;
+  request.retry.retries = options.retries;
+  request.window = options.window;
+  request.lease = options.lease;
+  request.caller = describe_caller();
+  if (options.strict) request.fingerprint = compute_arguments_fingerprint(context.behind_dashes);
+  if (auto fault = find_key_fault(request.key)) return std::unexpected(*std::move(fault));
+  if (auto fault = find_fault(request)) return std::unexpected(*std::move(fault));
+  return request;
+}
+
+Result<std::unique_ptr<BlockingClaims>> open_claims(const Place& place, const CliContext& context) {
+  if (!place.server.empty()) {
+    auto server = RemoteServer::at(place.server, place, context.clock);
+    if (!server) return std::unexpected(server.error());
+    return std::make_unique<RemoteClaims>(*std::move(server));
+  }
+  if (auto ready = place.prepare(); !ready) return std::unexpected(ready.error());
+  return std::make_unique<EmbeddedClaims>(place, context.clock, context.random);
+}
+
+RunOnceSettings make_settings(const RunOptions& options) {
+  RunOnceSettings settings;
+  settings.wait = options.wait || options.wait_for.has_value();
+  if (options.wait_for) settings.wait_max = *options.wait_for;
+  settings.poll_max = std::chrono::milliseconds{500};
+  settings.patience = std::chrono::seconds{10};
+  return settings;
+}
+
+// One call, from the first claim to the exit code.
+class RunCall {
+ public:
+  RunCall(const RunOptions& options, const CliContext& context, BlockingClaims& claims)
+      : options_(options),
+        context_(context),
+        report_{context.err, context.clock, options.quiet ? Chatter::quiet : Chatter::full, options.key},
+        interrupts_(io_),
+        command_({.arguments = context.behind_dashes, .signals = interrupts_.before()}, context.clock),
+        clock_(context.clock, io_, [this] { return must_leave(); }),
+        on_thread_(claims),
+        telling_(on_thread_, report_, make_settings(options).wait) {}
+
+  int run(ClaimRequest request) {
+    int exit = EXIT_INTERNAL;
+    asio::co_spawn(io_, interrupts_.listen([this](int signal, Command::Sender sender) { interrupt(signal, sender); }),
+                   asio::detached);
+    asio::co_spawn(io_, call(std::move(request)), [&](std::exception_ptr broken, int code) {
+      exit = broken ? explain(broken) : code;
+      interrupts_.cancel();
+    });
+    io_.run();
+    return exit;
+  }
+
+ private:
+  Task<int> call(ClaimRequest request) {
+    const auto reply =
+        co_await run_once(telling_, clock_, context_.random, std::move(request), command_, make_settings(options_));
+    if (reply) co_return report_.report(*reply, command_);
+    report_.refuse(to_string(reply.error()));
+    // What the command did is not lost on the caller because its outcome could not be kept.
+    if (command_.end() && command_.end()->exit_code != 0) co_return command_.end()->exit_code;
+    co_return exit_code_of(reply.error().code);
+  }
+
+  void interrupt(int signal, Command::Sender sender) {
+    signals_ += 1;
+    command_.interrupt(signal, sender);
+    clock_.wake();
+  }
+
+  // Between tries at once; while an outcome is being settled only when told twice.
+  bool must_leave() const { return !command_.is_running() && signals_ > (telling_.is_settling() ? 1 : 0); }
+
+  int explain(const std::exception_ptr& broken) const {
+    try {
+      std::rethrow_exception(broken);
+    } catch (const std::exception& error) {
+      if (command_.interrupted_by()) return 128 + *command_.interrupted_by();
+      report_.refuse(std::string("INTERNAL: ") + error.what());
+      return EXIT_INTERNAL;
+    }
+  }
+
+  const RunOptions& options_;
+  const CliContext& context_;
+  RunReport report_;
+  asio::io_context io_{1};
+  Interrupts interrupts_;
+  Command command_;
+  InterruptibleClock clock_;
+  int signals_ = 0;
+  ClaimsOnThread on_thread_;  // joined before the io_context goes
+  TellingClaims telling_;
+};
+
+int run(const RunOptions& options, const CliContext& context) {
+  const auto refuse = [&](const Error& error) {
+    context.err << "latchkey: " + to_string(error) + "\n" << std::flush;
+    return exit_code_of(error.code);
+  };
+  if (context.behind_dashes.empty())
+    return refuse({Code::USAGE, "no command: put it behind `--`, as in latchkey run --key KEY -- COMMAND ARGUMENT…"});
+  auto request = make_request(options, context);
+  if (!request) return refuse(request.error());
+  const auto claims = open_claims(options.place, context);
+  if (!claims) return refuse(claims.error());
+  return RunCall(options, context, **claims).run(*std::move(request));
+}
+
+constexpr const char* kFooter = R"(The command follows `--`: latchkey run --key KEY [OPTIONS] -- COMMAND ARGUMENT…
+
+Examples:
+  latchkey run --key backup:$(date +%F) -- ./backup.sh
+  latchkey run --key report --guard while-running -- make report   (a lock: one at a time, nothing is replayed)
+  latchkey run --key sync --retries 3 -- ./sync.sh                 (tries again after 1s, 5s and 25s)
+  latchkey run --key build --wait -- make                          (waits for whoever is at it, prints its output)
+
+The command finds LATCHKEY_RUN, LATCHKEY_KEY, LATCHKEY_ATTEMPT, LATCHKEY_FENCE and LATCHKEY_EFFECT_KEY in its
+environment. Ctrl-C is passed on and the attempt given back. If this process dies, so does the command and all it
+started; the key is free when the lease is over.
+
+Exit codes: the command's own; 0 also for a repeat of what was done; 65 key reused for another command line (--strict);
+69 store or server cannot be reached; 75 busy, or the lease was lost; 76 outcome unknown, a person decides;
+126 and 127 as shells say it; 128 + n when ended by signal n.)";
+
+}  // namespace
+
+void add_run_command(CLI::App& app, const CliContext& context) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* const run_app = app.add_subcommand("run", "Run a command once under a key, or print what it wrote");
+  run_app->add_option("--key", options->key, "What makes it the same: runs once per key")->required();
+  run_app->add_option("--guard", options->guard, "once: one success per window; while-running: one at a time")
+      ->check(CLI::IsMember({"once", "while-running"}))
+      ->capture_default_str();
+  add_duration(*run_app, "--window", options->window, "How long a success counts (default: 24h)");
+  add_duration(*run_app, "--lease", options->lease, "How soon the key is free when this process dies (default: 60s)");
+  run_app->add_option("--retries", options->retries, "Tries after a failed one, 1s, 5s, 25s, 30s… apart")
+      ->capture_default_str();
+  run_app->add_flag("--wait", options->wait, "If somebody is at it, wait for the outcome");
+  add_duration(*run_app, "--wait-for", options->wait_for_read, "The same, but at most this long");
+  run_app->add_option("--function", options->function, "Scope of the key, and its name in lists")
+      ->capture_default_str();
+  run_app->add_option("--on-doubt", options->on_doubt, "When a holder died: rerun, or hold for a person to decide")
+      ->check(CLI::IsMember({"rerun", "hold"}))
+      ->capture_default_str();
+  run_app->add_flag("--strict", options->strict, "Refuse the key for any other command line (KEY_REUSED)");
+  run_app->add_flag("--quiet,-q", options->quiet, "Say nothing but why it failed");
+  add_place_options(*run_app, options->place);
+  run_app->footer(kFooter);
+  run_app->callback([options, run_app, &context] {
+    if (run_app->count("--wait-for") > 0) options->wait_for = options->wait_for_read;
+    context.set_exit(run(*options, context));
+  });
+}
+
+}  // namespace latchkey

@@ -1,0 +1,138 @@
+#include "cli/run_report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ostream>
+
+#include "cli/exit_codes.hpp"
+#include "effects/kept_output.hpp"
+
+namespace latchkey {
+namespace {
+
+void write_whole(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t size = ::write(file, bytes.data(), bytes.size());
+    if (size < 0 && errno != EINTR) return;
+    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+}
+
+// "3m", "2h": as coarse as a person would say it.
+std::string coarse(Duration span) {
+  using namespace std::chrono;
+  if (span < seconds{1}) return "moments";
+  if (span < minutes{2}) return fmt::format("{}s", duration_cast<seconds>(span).count());
+  if (span < hours{2}) return fmt::format("{}m", duration_cast<minutes>(span).count());
+  if (span < days{2}) return fmt::format("{}h", duration_cast<hours>(span).count());
+  return fmt::format("{}d", duration_cast<days>(span).count());
+}
+
+std::string seconds_of(Duration span) { return fmt::format("{:.1f} s", static_cast<double>(span.count()) / 1000); }
+
+template <class... Fs>
+struct Cases : Fs... {
+  using Fs::operator()...;
+};
+
+}  // namespace
+
+void RunReport::refuse(const std::string& line) const { err << "latchkey: " + line + "\n" << std::flush; }
+
+void RunReport::note(const std::string& line) const {
+  if (chatter == Chatter::full) refuse(line);
+}
+
+void RunReport::tell_truncation(const char* name, std::uint64_t kept, std::uint64_t total) const {
+  note(fmt::format("only the last {} of {} bytes of {} were kept", kept, total, name));
+}
+
+int RunReport::replay(const Run& run) const {
+  const auto* done = run.as<Completed>();
+  const Bytes result = done != nullptr ? done->result : Bytes();
+  const Instant at = done != nullptr ? done->at : Instant{};
+  note(fmt::format("done before: run {} completed {} ({} ago), attempt {}; this is what it wrote", to_string(run.id()),
+                   format_rfc3339(at), coarse(clock.now() - at), run.attempt));
+  const auto kept = read_kept_output(result);
+  if (!kept) {  // settled through the API: its result is whatever it was
+    write_whole(STDOUT_FILENO, result.empty() ? "" : result + "\n");
+    return 0;
+  }
+  if (kept->output.truncated) tell_truncation("stdout", kept->output.bytes.size(), kept->output.total);
+  if (kept->errors.truncated) tell_truncation("stderr", kept->errors.bytes.size(), kept->errors.total);
+  write_whole(STDOUT_FILENO, kept->output.bytes);
+  write_whole(STDERR_FILENO, kept->errors.bytes);
+  return 0;
+}
+
+int RunReport::busy(Code code, const Run& run, Duration retry_after) const {
+  const char* const why = code == Code::ALREADY_RUNNING  ? "is held by run"
+                          : code == Code::ALREADY_QUEUED ? "is queued for a worker as run"
+                          : code == Code::NOT_DUE        ? "waits for its next try as run"
+                                                         : "belongs to run";
+  refuse(fmt::format("{}: the key '{}' {} {} (ask again within {}; --wait waits for it)", facts(code).name, key, why,
+                     to_string(run.id()), seconds_of(retry_after)));
+  return EXIT_BUSY;
+}
+
+int RunReport::ran(const Ran& ran, const Command& command) const {
+  const auto& end = command.end();
+  if (ran.run.as<Completed>()) {
+    if (end && end->output.truncated()) tell_truncation("stdout", end->output.bytes().size(), end->output.total());
+    if (end && end->errors.truncated()) tell_truncation("stderr", end->errors.bytes().size(), end->errors.total());
+    return 0;
+  }
+  if (command.stopped_for() == StopReason::lease_lost) {
+    refuse(fmt::format("LEASE_LOST: the lease of run {} could not be kept; the command was stopped",
+                       to_string(ran.run.id())));
+    return EXIT_BUSY;
+  }
+  if (command.interrupted_by()) {
+    note(fmt::format("interrupted; run {} is given back, the next call runs it again", to_string(ran.run.id())));
+    return 128 + *command.interrupted_by();
+  }
+  if (ran.run.as<Cancelled>()) {
+    refuse(fmt::format("run {} was cancelled by hand; the command was stopped", to_string(ran.run.id())));
+    return 128 + SIGTERM;
+  }
+  if (ran.run.as<InDoubt>()) {
+    refuse(fmt::format("OUTCOME_UNKNOWN: run {} may have had its effect; a person decides", to_string(ran.run.id())));
+    return EXIT_IN_DOUBT;
+  }
+  if (end && (end->exit_code == EXIT_NOT_FOUND || end->exit_code == EXIT_NOT_EXECUTABLE)) refuse(end->what);
+  if (ran.dead_letter)
+    note(fmt::format("{} after {} attempt{}; dead letter {} (latchkey dlq show {})",
+                     end ? end->what : ran.run.last_error, ran.run.attempt, ran.run.attempt == 1 ? "" : "s",
+                     to_string(*ran.dead_letter), to_string(*ran.dead_letter)));
+  return end && end->exit_code != 0 ? end->exit_code : EXIT_INTERNAL;
+}
+
+int RunReport::report(const RunOnceReply& reply, const Command& command) const {
+  return std::visit(
+      Cases{[&](const Ran& one) { return ran(one, command); },
+            [&](const LostLease& lost) {
+              refuse(fmt::format("LEASE_LOST: run {} is somebody else's now; what this call did may be done again",
+                                 to_string(lost.run)));
+              return command.interrupted_by() ? 128 + *command.interrupted_by() : EXIT_BUSY;
+            },
+            [&](const Replay& one) { return replay(one.run); },
+            [&](const Busy& one) { return busy(one.code, one.run, one.retry_after); },
+            [&](const NotDue& one) { return busy(Code::NOT_DUE, one.run, one.retry_after); },
+            [&](const Doubted& one) {
+              refuse(
+                  fmt::format("OUTCOME_UNKNOWN: run {} of the key '{}' may have had its effect; a person decides "
+                              "(latchkey runs show {}; runs cancel frees the key)",
+                              to_string(one.run.id()), key, to_string(one.run.id())));
+              return EXIT_IN_DOUBT;
+            },
+            [&](const Mismatch& one) {
+              refuse(fmt::format("KEY_REUSED: the key '{}' was used for another command line, by run {}", key,
+                                 to_string(one.existing)));
+              return EXIT_BAD_DATA;
+            }},
+      reply);
+}
+
+}  // namespace latchkey

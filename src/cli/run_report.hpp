@@ -1,0 +1,35 @@
+// What `latchkey run` says on stderr and how it exits, for every way a call can end. Pure but for the streams.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "base/clock.hpp"
+#include "effects/command.hpp"
+#include "engine/run_once.hpp"
+
+namespace latchkey {
+
+enum class Chatter : std::uint8_t { full, quiet };  // quiet: refusals and failures only
+
+struct RunReport {
+  std::ostream& err;
+  Clock& clock;
+  Chatter chatter = Chatter::full;
+  std::string key;
+
+  // One line, "latchkey: …".
+  void note(const std::string& line) const;
+  void refuse(const std::string& line) const;
+
+  // The exit code. Prints a replay's kept output to stdout and stderr.
+  int report(const RunOnceReply& reply, const Command& command) const;
+
+ private:
+  int ran(const Ran& ran, const Command& command) const;
+  int replay(const Run& run) const;
+  int busy(Code code, const Run& run, Duration retry_after) const;
+  void tell_truncation(const char* name, std::uint64_t kept, std::uint64_t total) const;
+};
+
+}  // namespace latchkey

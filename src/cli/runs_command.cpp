@@ -1,0 +1,145 @@
+#include "cli/runs_command.hpp"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "cli/listing.hpp"
+#include "cli/table.hpp"
+#include "cli/wire.hpp"
+
+namespace latchkey {
+namespace {
+
+struct RunsOptions : ListOptions {
+  std::string function;
+  std::string status;
+  std::string key;
+  std::string since;
+};
+
+// A time, or how long ago: 2026-02-06T10:00:00Z, 24h.
+Result<Instant> read_since(const std::string& text, Clock& clock) {
+  if (const auto span = parse_duration(text)) return clock.now() - *span;
+  if (const auto at = parse_rfc3339(text)) return *at;
+  return fail(Code::USAGE, "`--since` is a time such as 2026-02-06T10:00:00Z or a span such as 24h");
+}
+
+Result<ListQuery> make_query(const RunsOptions& options, Clock& clock) {
+  ListQuery query{.tenant = options.place.tenant, .function = options.function, .key = options.key};
+  query.cursor = options.cursor;
+  query.limit = options.limit;
+  if (!options.status.empty()) query.status = parse_status(options.status);
+  if (options.since.empty()) return query;
+  const auto since = read_since(options.since, clock);
+  if (!since) return std::unexpected(since.error());
+  query.since = *since;
+  return query;
+}
+
+void print_runs(std::ostream& out, const Page& page) {
+  Table table({"RUN", "TENANT", "FUNCTION", "KEY", "STATUS", "TRY", "CREATED", "ERROR"});
+  for (const Run& run : page.runs) {
+    const std::string error = run.as<Completed>() ? "" : plain(run.last_error, 40);
+    table.add({to_string(run.id()), plain(run.head->tenant, 20), plain(run.head->function, 24),
+               plain(run.head->key, 40), std::string(to_string(run.status())),
+               fmt::format("{}/{}", run.attempt, run.attempts_max), plain(run.head->created_at), error});
+  }
+  if (table.empty()) {
+    out << "no runs\n";
+  } else {
+    table.print(out);
+  }
+  if (!page.next.empty()) out << "more: --cursor " << page.next << '\n';
+}
+
+void print_run(std::ostream& out, const Run& run) {
+  const auto* queued = run.as<Queued>();
+  const auto* running = run.as<Running>();
+  const auto* done = run.as<Completed>();
+  const auto* failed = run.as<Failed>();
+  print_facts(out, {{"run", to_string(run.id())},
+                    {"tenant", plain(run.head->tenant)},
+                    {"function", plain(run.head->function, 128)},
+                    {"key", plain(run.head->key, 512)},
+                    {"guard", std::string(to_string(run.head->guard))},
+                    {"status", std::string(to_string(run.status()))},
+                    {"attempt", fmt::format("{} of {}, generation {}, fence {}", run.attempt, run.attempts_max,
+                                            run.generation, static_cast<std::uint64_t>(run.fence))},
+                    {"created", plain(run.head->created_at)},
+                    {"due", queued ? plain(queued->due_at) : ""},
+                    {"started", running ? plain(running->started_at) : ""},
+                    {"lease until", running ? plain(running->lease_until) : ""},
+                    {"cancel", running && running->cancel_requested ? "requested" : ""},
+                    {"settled", run.is_settled() ? plain(run.settled_at()) : ""},
+                    {"code", failed ? failed->code : ""},
+                    {"effect", failed ? std::string(to_string(failed->effect)) : ""},
+                    {"error", done ? "" : plain(run.last_error, 1000)},
+                    {"caller", plain(run.head->caller, 200)},
+                    {"result", done ? plain(done->result, 2000) : ""}});
+}
+
+Result<void> show(std::ostream& out, const Result<Run>& run, const IdOptions& options) {
+  if (!run) return std::unexpected(run.error());
+  if (options.json) {
+    out << wire::write_run(*run, wire::Detail::whole) << '\n';
+  } else {
+    print_run(out, *run);
+  }
+  return {};
+}
+
+Result<void> list(const RunsOptions& options, const CliContext& context, Desk& desk) {
+  const auto query = make_query(options, context.clock);
+  if (!query) return std::unexpected(query.error());
+  const auto page = desk.list_runs(*query);
+  if (!page) return std::unexpected(page.error());
+  if (!options.json) {
+    print_runs(context.out, *page);
+    return {};
+  }
+  std::vector<std::string> items;
+  for (const Run& run : page->runs) items.push_back(wire::write_run(run, wire::Detail::listed));
+  context.out << wire::write_page(items, page->next) << '\n';
+  return {};
+}
+
+void add_list(CLI::App& runs, const CliContext& context) {
+  auto options = std::make_shared<RunsOptions>();
+  CLI::App* const command = runs.add_subcommand("list", "Runs, newest first");
+  command->add_option("--function", options->function, "Of this function only");
+  command->add_option("--status", options->status, "In this state only")
+      ->check(CLI::IsMember({"queued", "running", "in_doubt", "completed", "failed", "cancelled"}));
+  command->add_option("--key", options->key, "With exactly this key");
+  command->add_option("--since", options->since, "Created since: a time, or a span such as 24h");
+  add_list_options(*command, *options);
+  command->footer(
+      "Examples:\n  latchkey runs list --status failed --since 24h\n  latchkey runs list --key backup:2026-02-06 "
+      "--json");
+  command->callback([options, &context] {
+    at_desk(options->place, context, [&](Desk& desk) { return list(*options, context, desk); });
+  });
+}
+
+}  // namespace
+
+void add_runs_command(CLI::App& app, const CliContext& context) {
+  CLI::App* const runs = app.add_subcommand("runs", "Look at runs, cancel or retry them");
+  runs->require_subcommand(1);
+  runs->footer("Examples:\n  latchkey runs list --status running\n  latchkey runs show ID");
+  std::ostream& out = context.out;
+  add_list(*runs, context);
+  add_id_command(
+      *runs, "show", "One run, with its input and result", context,
+      [&out](Desk& desk, Uuid id, const IdOptions& options) { return show(out, desk.find_run(id), options); });
+  add_id_command(*runs, "cancel", "Cancel a run; a running one learns it at its next heartbeat", context,
+                 [&out](Desk& desk, Uuid id, const IdOptions& options) {
+                   return show(out, desk.move_run(id, CancelByHand{}), options);
+                 });
+  add_id_command(*runs, "retry", "Open a failed run again; the next call of its key runs it", context,
+                 [&out](Desk& desk, Uuid id, const IdOptions& options) {
+                   return show(out, desk.move_run(id, RetryByHand{}), options);
+                 });
+}
+
+}  // namespace latchkey

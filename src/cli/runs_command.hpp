@@ -1,0 +1,12 @@
+// `latchkey runs list | show | cancel | retry`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/context.hpp"
+
+namespace latchkey {
+
+void add_runs_command(CLI::App& app, const CliContext& context);
+
+}  // namespace latchkey

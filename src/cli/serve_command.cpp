@@ -1,0 +1,34 @@
+#include "cli/serve_command.hpp"
+
+#if __has_include("server/serve.hpp")
+#include "cli/place.hpp"
+#include "server/serve.hpp"
+
+namespace latchkey {
+
+void add_serve_command(CLI::App& app, const CliContext& context) {
+  auto settings = std::make_shared<ServeSettings>();
+  settings->data_dir = default_data_dir();
+  CLI::App* const serve_app = app.add_subcommand("serve", "Serve the HTTP API until SIGINT or SIGTERM");
+  serve_app->add_option("--data-dir", settings->data_dir, "Folder of the store and of admin.key")
+      ->envname("LATCHKEY_DATA_DIR")
+      ->capture_default_str();
+  serve_app->add_option("--listen", settings->listen, "Address and port")
+      ->envname("LATCHKEY_LISTEN")
+      ->capture_default_str();
+  serve_app->add_option("--cors-origin", settings->cors_origins, "Whose scripts may call; may be repeated")->take_all();
+  serve_app->add_flag("--insecure-listen", settings->insecure_listen,
+                      "Listen beyond loopback although there is no TLS");
+  serve_app->footer(
+      "Examples:\n  latchkey serve\n  latchkey serve --data-dir /var/lib/latchkey --listen 127.0.0.1:7420");
+  serve_app->callback([settings, &context] { context.set_exit(serve(*settings, context.out)); });
+}
+
+}  // namespace latchkey
+#else
+namespace latchkey {
+
+void add_serve_command(CLI::App&, const CliContext&) {}
+
+}  // namespace latchkey
+#endif

@@ -1,0 +1,119 @@
+#include "cli/token_command.hpp"
+
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "cli/listing.hpp"
+#include "cli/table.hpp"
+#include "cli/wire.hpp"
+
+namespace latchkey {
+namespace {
+
+struct CreateOptions {
+  Place place;
+  TokenWish wish;
+  std::string role;
+  Duration expires{};
+  bool json = false;
+};
+struct RevokeOptions {
+  Place place;
+  std::string id;
+};
+
+std::string write_token(const TokenRecord& token, const std::string& secret) {
+  std::vector<std::string> tenants;
+  for (const std::string& tenant : token.tenants) tenants.push_back(wire::quote(tenant));
+  const auto time = [](const char* name, std::optional<Instant> at) {
+    return at ? fmt::format(R"(,"{}":"{}")", name, format_rfc3339(*at)) : std::string();
+  };
+  return fmt::format(R"({{"id":{},{}"name":{},"role":"{}","tenants":[{}],"created_at":"{}"{}{}}})",
+                     wire::quote(token.id), secret.empty() ? "" : fmt::format(R"("token":{},)", wire::quote(secret)),
+                     wire::quote(token.name), to_string(token.role), fmt::join(tenants, ","),
+                     format_rfc3339(token.created_at), time("expires_at", token.expires_at),
+                     time("revoked_at", token.revoked_at));
+}
+
+Result<void> create(const CreateOptions& options, const CliContext& context, Desk& desk) {
+  const auto token = desk.create_token(options.wish);
+  if (!token) return std::unexpected(token.error());
+  if (options.json) {
+    context.out << write_token(token->record, token->secret) << '\n';
+    return {};
+  }
+  context.err << fmt::format("latchkey: token {} is shown this once; keep it safe\n", token->record.id);
+  context.out << token->secret << '\n';
+  return {};
+}
+
+Result<void> list(const ListOptions& options, std::ostream& out, Desk& desk) {
+  const auto tokens = desk.list_tokens();
+  if (!tokens) return std::unexpected(tokens.error());
+  std::vector<std::string> items;
+  Table table({"TOKEN", "NAME", "ROLE", "TENANTS", "CREATED", "EXPIRES", "REVOKED"});
+  for (const TokenRecord& token : *tokens) {
+    items.push_back(write_token(token, ""));
+    table.add({token.id, plain(token.name, 40), std::string(to_string(token.role)),
+               token.tenants.empty() ? "all" : plain(fmt::format("{}", fmt::join(token.tenants, " ")), 40),
+               plain(token.created_at), token.expires_at ? plain(*token.expires_at) : "never",
+               token.revoked_at ? plain(*token.revoked_at) : ""});
+  }
+  if (options.json) {
+    out << wire::write_page(items, "") << '\n';
+  } else {
+    table.print(out);
+  }
+  return {};
+}
+
+void add_create(CLI::App& token, const CliContext& context) {
+  auto options = std::make_shared<CreateOptions>();
+  CLI::App* const command = token.add_subcommand("create", "Make a token; it is printed once, on stdout");
+  command->add_option("--name", options->wish.name, "For people: who or what uses it")->required();
+  command->add_option("--role", options->role, "viewer, service, org-admin or admin")
+      ->required()
+      ->check(CLI::IsMember({"viewer", "service", "org-admin", "admin"}));
+  command
+      ->add_option("--for-tenant", options->wish.tenants, "Acts for this tenant; may be repeated (default: --tenant)")
+      ->take_all();
+  add_duration(*command, "--expires", options->expires, "Good for this long, such as 30d (default: for ever)");
+  command->add_flag("--json", options->json, "Print JSON");
+  add_server_options(*command, options->place);
+  command->footer("Example:\n  latchkey token create --name ci --role service --tenant acme --expires 30d");
+  command->callback([options, command, &context] {
+    options->wish.role = *parse_role(options->role);
+    if (command->count("--expires") > 0) options->wish.expires_in = options->expires;
+    at_desk(options->place, context, [&](Desk& desk) { return create(*options, context, desk); });
+  });
+}
+
+}  // namespace
+
+void add_token_command(CLI::App& app, const CliContext& context) {
+  CLI::App* const token = app.add_subcommand("token", "Tokens of a server (which must be running)");
+  token->require_subcommand(1);
+  token->footer(
+      "Examples:\n  latchkey token create --name ci --role service --tenant acme\n  latchkey token list\n"
+      "  latchkey token revoke ID");
+  add_create(*token, context);
+  auto list_options = std::make_shared<ListOptions>();
+  CLI::App* const list_app = token->add_subcommand("list", "Tokens, never their secrets");
+  list_app->add_flag("--json", list_options->json, "Print {items, next} as JSON");
+  add_place_options(*list_app, list_options->place);
+  list_app->footer("Example:\n  latchkey token list");
+  list_app->callback([list_options, &context] {
+    at_desk(list_options->place, context, [&](Desk& desk) { return list(*list_options, context.out, desk); });
+  });
+  auto revoke_options = std::make_shared<RevokeOptions>();
+  CLI::App* const revoke = token->add_subcommand("revoke", "From now on the token is refused");
+  revoke->add_option("ID", revoke_options->id, "As lists show it")->required();
+  add_place_options(*revoke, revoke_options->place);
+  revoke->footer("Example:\n  latchkey token revoke 4f53cda18c2b0d1e");
+  revoke->callback([revoke_options, &context] {
+    at_desk(revoke_options->place, context, [&](Desk& desk) { return desk.revoke_token(revoke_options->id); });
+  });
+}
+
+}  // namespace latchkey

@@ -1,0 +1,39 @@
+// Runs and dead letters as JSON: read from a server's answers, written for --json. Members as in api/openapi.yaml.
+// Pure; safe from any thread.
+#pragma once
+
+#include <simdjson.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/run.hpp"
+#include "store/records.hpp"
+
+namespace latchkey::wire {
+
+using Json = simdjson::dom::element;
+
+// Members of an object; empty, none or 0 when they are missing or of another kind.
+std::string text(Json object, std::string_view name);
+std::optional<Instant> instant(Json object, std::string_view name);
+std::uint64_t number(Json object, std::string_view name);
+std::optional<Json> member(Json object, std::string_view name);
+
+std::string quote(std::string_view text);
+
+// REPLY_LOST when it has no id: the server speaks another language.
+Result<Run> read_run(Json object);
+Result<DeadLetter> read_dead_letter(Json object);
+DeadLetterMember read_member(Json object);
+
+enum class Detail : std::uint8_t { listed, whole };  // whole: with input and result
+std::string write_run(const Run& run, Detail detail);
+std::string write_dead_letter(const DeadLetter& entry);
+std::string write_member(const DeadLetterMember& member);
+// {"items":[…],"next":"…"|null}
+std::string write_page(const std::vector<std::string>& items, const std::string& next);
+
+}  // namespace latchkey::wire

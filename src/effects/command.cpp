@@ -1,0 +1,231 @@
+#include "effects/command.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "effects/kept_output.hpp"
+
+namespace latchkey {
+namespace {
+
+constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
+// Never an exit status: the keeper itself was lost, and the command with it.
+constexpr KeeperMessage kKeeperLost{KeeperMessage::kill_rest, 0};
+// A pipe that is writable takes this much without blocking.
+constexpr std::size_t kPieceMax = 4096;
+constexpr Duration kLookAgain{2};
+
+bool is_writable(int file) {
+  pollfd waited{file, POLLOUT, 0};
+  return ::poll(&waited, 1, 0) != 0;
+}
+
+// Writes without blocking the thread and without O_NONBLOCK, which others who have the same terminal or pipe would
+// suffer from. False when nobody reads any more.
+Task<bool> write_all(Clock& clock, int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (!is_writable(file)) {
+      co_await clock.wait(kLookAgain);
+      continue;
+    }
+    const ssize_t size = ::write(file, bytes.data(), std::min(bytes.size(), kPieceMax));
+    if (size < 0 && errno != EINTR && errno != EAGAIN) co_return false;
+    if (size < 0 && errno == EAGAIN) co_await clock.wait(kLookAgain);
+    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  co_return true;
+}
+
+std::vector<std::string> describe_try(const Won& won) {
+  const RunHead& head = *won.run.head;
+  return {"LATCHKEY_RUN=" + to_string(head.id), "LATCHKEY_KEY=" + head.key,
+          "LATCHKEY_ATTEMPT=" + std::to_string(won.run.attempt),
+          "LATCHKEY_FENCE=" + std::to_string(static_cast<std::uint64_t>(won.fence)),
+          "LATCHKEY_EFFECT_KEY=" + to_string(won.run.effect_key)};
+}
+
+// Ours, with the try's own variables in place of any that were there.
+std::vector<std::string> make_environment(const Won& won) {
+  std::vector<std::string> variables = describe_try(won);
+  const auto is_ours = [&](std::string_view variable) {
+    const auto name = variable.substr(0, variable.find('=') + 1);
+    return std::ranges::any_of(describe_try(won), [&](const std::string& ours) { return ours.starts_with(name); });
+  };
+  for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable)
+    if (!is_ours(*variable)) variables.emplace_back(*variable);
+  return variables;
+}
+
+bool is_not_found(int error) { return error == ENOENT || error == ENOTDIR; }
+
+int exit_code_of(KeeperMessage ending) {
+  switch (ending.kind) {
+    case KeeperMessage::exited:
+      return ending.value;
+    case KeeperMessage::signalled:
+      return 128 + ending.value;
+    case KeeperMessage::not_started:
+      return is_not_found(ending.value) ? 127 : 126;
+    default:
+      return 128 + SIGKILL;
+  }
+}
+
+std::string describe(KeeperMessage ending, const std::string& program) {
+  switch (ending.kind) {
+    case KeeperMessage::exited:
+      return fmt::format("exit status {}", ending.value);
+    case KeeperMessage::signalled: {
+      const char* const name = ::sigabbrev_np(ending.value);
+      return fmt::format("killed by SIG{} ({})", name != nullptr ? name : "?", ending.value);
+    }
+    case KeeperMessage::not_started:
+      return is_not_found(ending.value) ? fmt::format("{}: command not found", program)
+                                        : fmt::format("{}: cannot be run: {}", program, ::strerror(ending.value));
+    default:
+      return "its keeper was killed, and the command with it";
+  }
+}
+
+// For dead letters: what it said last.
+std::string last_line(const LastBytes& errors) {
+  std::string_view text = errors.bytes();
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  text = text.substr(text.rfind('\n') + 1);  // npos + 1 is 0
+  std::string line(text.substr(0, 200));
+  for (char& c : line)
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
+  return line;
+}
+
+}  // namespace
+
+Command::~Command() = default;  // closes the socket: whatever runs is killed
+
+void Command::tell(KeeperMessage message) {
+  if (socket_) ::send(socket_->native_handle(), &message, sizeof message, MSG_NOSIGNAL);
+}
+
+void Command::terminate() {
+  if (std::exchange(terminating_, true) || !socket_) return;
+  tell({KeeperMessage::signal_all, SIGTERM});
+  terminated_->try_send(boost::system::error_code{});
+}
+
+void Command::stop(StopReason reason) {
+  stopped_ = reason;
+  terminate();
+}
+
+void Command::interrupt(int signal, Sender sender) {
+  const bool again = interrupted_.has_value();
+  if (!again) interrupted_ = signal;
+  if (again) return terminate();
+  if (sender == Sender::process) tell({KeeperMessage::pass_signal, signal});
+}
+
+// Reads how the command ended; then the pipes hold all that it wrote.
+Task<void> Command::watch(Stream& output, Stream& errors, KeeperMessage& ending) {
+  KeeperMessage message = kKeeperLost;
+  const auto [error, size] = co_await socket_->async_read_some(asio::buffer(&message, sizeof message), kQuietly);
+  ending = !error && size == sizeof message ? message : kKeeperLost;
+  ended_ = true;
+  output.cancel();
+  errors.cancel();
+}
+
+Task<void> Command::pass_on(Stream& from, int to, LastBytes& kept) {
+  std::string buffer(64 * 1024, '\0');
+  for (;;) {
+    // After the end only what is there: a background process may hold the pipe open for days.
+    if (ended_ && !from.non_blocking()) from.non_blocking(true);
+    boost::system::error_code error;
+    std::size_t size = 0;
+    if (ended_) {
+      size = from.read_some(asio::buffer(buffer), error);
+    } else {
+      std::tie(error, size) = co_await from.async_read_some(asio::buffer(buffer), kQuietly);
+    }
+    const bool cancelled = error == asio::error::operation_aborted && ended_;
+    if (error && !cancelled) co_return;
+    const std::string_view bytes(buffer.data(), size);
+    kept.add(bytes);
+    if (to >= 0 && !bytes.empty()) {
+      const bool read = co_await write_all(clock_, to, bytes);
+      if (!read) to = -1;
+    }
+  }
+}
+
+// Never returns before it is cancelled.
+Task<void> Command::kill_after_grace() {
+  constexpr Duration kSlice{100};
+  co_await terminated_->async_receive(asio::use_awaitable);
+  co_await clock_.wait(settings_.grace);
+  for (;;) {
+    tell({KeeperMessage::signal_all, SIGKILL});
+    co_await clock_.wait(kSlice);
+  }
+}
+
+Task<void> Command::finish(bool leave_rest, pid_t keeper) {
+  tell({leave_rest ? KeeperMessage::leave_rest : KeeperMessage::kill_rest, 0});
+  KeeperMessage nothing{};
+  co_await socket_->async_read_some(asio::buffer(&nothing, sizeof nothing), kQuietly);  // its end
+  socket_.reset();
+  ::waitpid(keeper, nullptr, 0);
+}
+
+EffectResult Command::judge(const Won& won, KeeperMessage ending) {
+  const bool unknown_held = won.run.head->on_doubt == OnDoubt::hold;
+  if (stopped_ == StopReason::lease_lost && unknown_held)
+    return EffectFailed{.message = "stopped because its lease was lost", .code = "LEASE_LOST", .outcome_unknown = true};
+  if (stopped_ || interrupted_) return EffectInterrupted{};
+  if (ending.kind == KeeperMessage::exited && ending.value == 0)
+    return EffectDone{.result = write_kept_output({0, keep(end_->output), keep(end_->errors)})};
+  const std::string line = last_line(end_->errors);
+  const int code = end_->exit_code;
+  return EffectFailed{.message = line.empty() ? end_->what : end_->what + ": " + line,
+                      .code = ending.kind == KeeperMessage::signalled ? fmt::format("SIGNAL_{}", ending.value)
+                                                                      : fmt::format("EXIT_{}", code),
+                      .retryable = code != 126 && code != 127,
+                      .outcome_unknown = ending.kind == kKeeperLost.kind};
+}
+
+Task<EffectResult> Command::run(const Won& won) {
+  using namespace asio::experimental::awaitable_operators;
+  if (interrupted_) co_return EffectInterrupted{};
+  const auto executor = co_await asio::this_coro::executor;
+  const auto started = start_kept(settings_.arguments, make_environment(won), settings_.signals);
+  if (!started) co_return EffectFailed{.message = to_string(started.error()), .code = "NOT_STARTED"};
+  ended_ = terminating_ = false;
+  stopped_ = std::nullopt;
+  socket_.emplace(executor, started->socket);
+  terminated_.emplace(executor, 1);
+  Stream output(executor, started->output), errors(executor, started->errors);
+  LastBytes kept_output(settings_.kept_bytes), kept_errors(settings_.kept_bytes);
+  KeeperMessage ending = kKeeperLost;
+  co_await ((watch(output, errors, ending) && pass_on(output, settings_.output, kept_output) &&
+             pass_on(errors, settings_.errors, kept_errors)) ||
+            kill_after_grace());
+  end_ = CommandEnd{exit_code_of(ending), describe(ending, settings_.arguments.front()), std::move(kept_output),
+                    std::move(kept_errors)};
+  EffectResult result = judge(won, ending);
+  co_await finish(std::holds_alternative<EffectDone>(result), started->keeper);
+  co_return result;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,35 @@
+// LastBytes: the end of a stream of any length, and how long it was. Not safe from two threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace latchkey {
+
+class LastBytes {
+ public:
+  explicit LastBytes(std::size_t bytes_max) : bytes_max_(bytes_max) {}
+
+  void add(std::string_view bytes) {
+    total_ += bytes.size();
+    if (bytes.size() > bytes_max_) bytes.remove_prefix(bytes.size() - bytes_max_);
+    kept_.append(bytes);
+    // Cut seldom, so that a byte is moved about once.
+    if (kept_.size() > 2 * bytes_max_) kept_.erase(0, kept_.size() - bytes_max_);
+  }
+
+  std::string_view bytes() const {
+    const std::string_view all = kept_;
+    return all.size() > bytes_max_ ? all.substr(all.size() - bytes_max_) : all;
+  }
+  std::uint64_t total() const { return total_; }
+  bool truncated() const { return total_ > bytes_max_; }
+
+ private:
+  std::size_t bytes_max_;
+  std::string kept_;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,53 @@
+// The real binary with a data directory of the test's own.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+
+#include "support/folder.hpp"
+#include "support/process.hpp"
+
+namespace latchkey {
+
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+struct Answer {
+  int exit = -1;
+  std::string out, err;
+};
+
+class CliTest : public testing::Test {
+ protected:
+  std::unique_ptr<Process> start(Words words) const {
+    words.insert(words.begin(), LATCHKEY_BINARY);
+    return std::make_unique<Process>(
+        ProcessSettings{std::move(words), {"LATCHKEY_DATA_DIR=" + folder_.file("data"), "USER=tester"}});
+  }
+  Answer call(Words words) const {
+    const auto process = start(std::move(words));
+    const int exit = process->finish();
+    return {exit, process->out, process->err};
+  }
+
+  // latchkey run --key KEY flags… -- sh -c SCRIPT
+  static Words run(const std::string& key, const std::string& script, Words flags = {}) {
+    Words words{"run", "--key", key};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "/bin/sh", "-c", script});
+    return words;
+  }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+  std::string read(const std::string& name) const {
+    std::ifstream stream(file(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+
+  Folder folder_;
+};
+
+}  // namespace latchkey
