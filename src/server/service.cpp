@@ -63,7 +63,10 @@ class Tending {
 
 // In the order in which they need each other; destroyed from the last to the first.
 struct Service::Parts {
-  SystemClock clock;
+  explicit Parts(Clock* other) : clock(other ? *other : system_clock) {}
+
+  SystemClock system_clock;
+  Clock& clock;
   SystemRandom random;
   std::optional<StoreLock> lock;
   // The engine and the services hold the store by reference and are used by its callbacks: they go after it.
@@ -85,20 +88,25 @@ struct Service::Parts {
   }
 };
 
-Service::Service() : parts_(std::make_unique<Parts>()) {}
+Service::Service(Clock* clock) : parts_(std::make_unique<Parts>(clock)) {}
 Service::~Service() { stop(); }
 void Service::stop() { parts_->stop(); }
 std::uint16_t Service::port() const { return parts_->server ? parts_->server->port() : 0; }
 Engine& Service::engine() { return *parts_->engine; }
 
-Result<std::unique_ptr<Service>> Service::start(ServeSettings settings) {
+Result<std::unique_ptr<Service>> Service::start(const ServeSettings& settings) { return start_with(settings, nullptr); }
+Result<std::unique_ptr<Service>> Service::start(const ServeSettings& settings, Clock& clock) {
+  return start_with(settings, &clock);
+}
+
+Result<std::unique_ptr<Service>> Service::start_with(const ServeSettings& settings, Clock* clock) {
   const auto at = parse_listen(settings.listen);
   if (!at) return std::unexpected(at.error());
   if (!at->is_loopback && !settings.insecure_listen)
     return fail(Code::INVALID_ARGUMENT, "listening on " + settings.listen +
                                             " would show tokens and data to the network, as there is no TLS: put a "
                                             "proxy in front, or say --insecure-listen");
-  std::unique_ptr<Service> service(new Service);
+  std::unique_ptr<Service> service(new Service(clock));
   if (const auto opened = service->open(settings); !opened) return std::unexpected(opened.error());
   if (const auto listening = service->listen(settings, *at); !listening) return std::unexpected(listening.error());
   return service;

@@ -15,7 +15,9 @@ namespace latchkey {
 class Service {
  public:
   // STORE_LOCKED when another process owns the store, LISTEN_FAILED, INVALID_ARGUMENT, STORE_UNAVAILABLE, STORE_FORMAT.
-  static Result<std::unique_ptr<Service>> start(ServeSettings settings);
+  static Result<std::unique_ptr<Service>> start(const ServeSettings& settings);
+  // With another clock, which must outlive it.
+  static Result<std::unique_ptr<Service>> start(const ServeSettings& settings, Clock& clock);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -32,7 +34,8 @@ class Service {
 
  private:
   struct Parts;
-  Service();
+  explicit Service(Clock* clock);
+  static Result<std::unique_ptr<Service>> start_with(const ServeSettings& settings, Clock* clock);
   Result<void> open(const ServeSettings& settings);
   Result<void> listen(const ServeSettings& settings, const ListenAddress& at);
 
