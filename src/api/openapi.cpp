@@ -3,15 +3,12 @@
 namespace latchkey::api {
 namespace {
 
-constexpr char kJson[] = {
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wc23-extensions"
-#embed "openapi.json"
-#pragma clang diagnostic pop
-};
+constexpr char kJson[] =
+#include <openapi.json.inc>
+    ;
 
 }  // namespace
 
-std::string_view openapi_json() { return {kJson, sizeof kJson}; }
+std::string_view openapi_json() { return {kJson, sizeof kJson - 1}; }
 
 }  // namespace latchkey::api

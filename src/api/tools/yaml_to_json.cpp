@@ -1,10 +1,11 @@
-// yaml_to_json IN OUT: a YAML file as JSON, at build time. Plain scalars that are JSON literals or numbers stay so;
-// everything else is a string.
+// yaml_to_json IN OUT: a YAML file as JSON, written as C++ string literals, at build time. Plain scalars that are JSON
+// literals or numbers stay so; everything else is a string.
 #include <yaml-cpp/yaml.h>
 
 #include <fstream>
 #include <iostream>
 #include <regex>
+#include <sstream>
 
 namespace {
 
@@ -64,8 +65,12 @@ void write(std::ostream& out, const YAML::Node& node) {
 int main(int argc, char** argv) try {
   if (argc != 3) return 2;
   const YAML::Node root = YAML::LoadFile(argv[1]);
+  std::ostringstream json;
+  write(json, root);
   std::ofstream out(argv[2], std::ios::binary);
-  write(out, root);
+  // In pieces: compilers need not take longer literals.
+  for (std::size_t at = 0; at < json.view().size(); at += 4096)
+    out << "R\"json(" << json.view().substr(at, 4096) << ")json\"\n";
   return out.flush() ? 0 : 1;
 } catch (const std::exception& error) {
   std::cerr << argv[1] << ": " << error.what() << '\n';
