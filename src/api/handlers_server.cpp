@@ -7,7 +7,9 @@ namespace latchkey::api {
 void tell_health(Call call) { call.answer.send_json(200, R"({"status":"up"})"); }
 
 void tell_readiness(Call call) {
-  if (const auto failure = call.services.readiness.find_failure()) return call.answer.send_error(*failure);
+  // Not by send_error(), which would remember it anew: then it would last as long as somebody asks.
+  if (const auto failure = call.services.readiness.find_failure())
+    return call.answer.send(http::make_problem(*failure, {}, std::chrono::seconds{2}));
   // A sweep of nothing still commits a batch: it fails when the store cannot be written.
   call.services.store.sweep(1, [answer = std::move(call.answer)](const Result<Swept>& swept) mutable {
     if (!swept) return answer.send_error(swept.error());

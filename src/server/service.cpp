@@ -119,7 +119,9 @@ Result<void> Service::open(const ServeSettings& settings) {
   auto lock = StoreLock::acquire(store_file_, settings.lock_patience, parts_->clock);
   if (!lock) return std::unexpected(lock.error());
   parts_->lock = std::move(*lock);
-  auto store = SqliteStore::open({.file = store_file_}, parts_->clock, parts_->random);
+  SqliteSettings sqlite = settings.sqlite;
+  sqlite.file = store_file_;
+  auto store = SqliteStore::open(std::move(sqlite), parts_->clock, parts_->random);
   if (!store) return std::unexpected(store.error());
   parts_->store = std::move(*store);
   if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;

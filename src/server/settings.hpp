@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "engine/engine.hpp"
 #include "http/settings.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 
 namespace latchkey {
 
@@ -20,6 +21,7 @@ struct ServeSettings {
   std::vector<std::string> cors_origins;  // whose scripts may call; "*" for all; empty turns CORS off
   unsigned threads = 2;                   // of the HTTP server
   Duration lock_patience = std::chrono::seconds{5};  // for a command that has the store to let go
+  SqliteSettings sqlite;                             // how the store is tuned; its file comes from above
   EngineSettings engine;                             // cache, retention, tending
   http::Settings http;  // limits and deadlines; address, port, threads and CORS come from above
 };
