@@ -70,6 +70,8 @@ Task<void> Engine::write_suppressed() {
   std::vector<DuplicateNote> notes = seen_->suppressions.drain();
   if (notes.empty()) co_return;
   const Result<std::monostate> written = co_await note_duplicates(store_, notes);
+  // Cancelled while it waited: the store has them and will write them, and giving them back would count them twice.
+  if (!written && written.error().code == Code::REQUEST_TIMEOUT) co_return;
   if (!check("writing suppressed duplicates", error_of(written))) seen_->suppressions.give_back(std::move(notes));
 }
 

@@ -1,0 +1,36 @@
+// Backroom: one thread for what may take a while (lists, tokens, acknowledgements), so that the server's threads never
+// block. Bounded: when too much waits, more is refused. Finishes what waits when it is destroyed.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace latchkey::api {
+
+class Backroom {
+ public:
+  using Work = std::move_only_function<void()>;
+
+  explicit Backroom(std::size_t waiting_max = 1000) : waiting_max_(waiting_max), thread_([this] { run(); }) {}
+  ~Backroom() { close(); }
+
+  // Any thread. False, and the work is not taken, when too much waits or it is closed.
+  bool post(Work& work);
+  // Does what waits, then ends.
+  void close();
+
+ private:
+  void run();
+
+  const std::size_t waiting_max_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> waiting_;
+  bool closed_ = false;
+  std::thread thread_;
+};
+
+}  // namespace latchkey::api

@@ -1,0 +1,181 @@
+#include "api/claim_json.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hex.hpp"
+#include "keying/canonical_json.hpp"
+#include "keying/key_hash.hpp"
+#include "keying/lock_key.hpp"
+
+namespace latchkey::api {
+namespace {
+
+constexpr std::size_t kCallNameMax = 255;
+
+Fault read_jitter(RetryPolicy& retry, const JsonValue& value) {
+  constexpr std::array<std::string_view, 4> kNames{"none", "full", "equal", "additive"};
+  std::string text;
+  if (auto fault = read_text(value, text)) return fault;
+  const auto known = std::ranges::find(kNames, text);
+  if (known == kNames.end()) return wrong_value(value, "none, full, equal or additive");
+  retry.jitter = static_cast<Jitter>(known - kNames.begin());
+  return std::nullopt;
+}
+
+constexpr std::array kRetryMembers{
+    Member<RetryPolicy>{"retries", [](auto& retry, auto& value) { return read_small_number(value, retry.retries); }},
+    Member<RetryPolicy>{"first_ms", [](auto& retry, auto& value) { return read_ms(value, retry.first); }},
+    Member<RetryPolicy>{"factor", [](auto& retry, auto& value) { return read_small_number(value, retry.factor); }},
+    Member<RetryPolicy>{"ceiling_ms", [](auto& retry, auto& value) { return read_ms(value, retry.ceiling); }},
+    Member<RetryPolicy>{"total_ms", [](auto& retry, auto& value) { return read_ms(value, retry.total); }},
+    Member<RetryPolicy>{"jitter", read_jitter},
+};
+
+Fault read_guard(ClaimBody& body, const JsonValue& value) {
+  std::string text;
+  if (auto fault = read_text(value, text)) return fault;
+  body.guard = parse_guard(text);
+  if (!body.guard) return wrong_value(value, "once, while-running or none");
+  return std::nullopt;
+}
+
+Fault read_on_doubt(ClaimBody& body, const JsonValue& value) {
+  std::string text;
+  if (auto fault = read_text(value, text)) return fault;
+  if (text != "rerun" && text != "hold") return wrong_value(value, "rerun or hold");
+  body.on_doubt = text == "hold" ? OnDoubt::hold : OnDoubt::rerun;
+  return std::nullopt;
+}
+
+Fault read_at(ClaimBody& body, const JsonValue& value) {
+  std::string text;
+  if (auto fault = read_text(value, text)) return fault;
+  const auto at = parse_rfc3339(text);
+  if (!at) return wrong_value(value, "an RFC 3339 time such as 2026-02-06T10:00:00Z");
+  body.at = *at;
+  return std::nullopt;
+}
+
+Fault read_fingerprint(ClaimBody& body, const JsonValue& value) {
+  if (value.element.is_null()) {
+    body.fingerprinted = false;
+    return std::nullopt;
+  }
+  std::string text;
+  if (auto fault = read_text(value, text)) return fault;
+  if (!from_hex(text, body.fingerprint.emplace())) return wrong_value(value, "64 hexadecimal digits, or null");
+  return std::nullopt;
+}
+
+constexpr std::array kMembers{
+    Member<ClaimBody>{"function", [](auto& body, auto& value) { return read_text(value, body.function); }},
+    Member<ClaimBody>{"key", [](auto& body, auto& value) { return read_text(value, body.key.emplace()); }},
+    Member<ClaimBody>{"input",
+                      [](auto& body, auto& value) {
+                        body.input = value.raw;
+                        return Fault{};
+                      }},
+    Member<ClaimBody>{"tenant", [](auto& body, auto& value) { return read_text(value, body.tenant); }},
+    Member<ClaimBody>{"grain", [](auto& body, auto& value) { return read_text(value, body.grain); }},
+    Member<ClaimBody>{"entity",
+                      [](auto& body, auto& value) {
+                        body.entity = value.raw;
+                        return Fault{};
+                      }},
+    Member<ClaimBody>{"time_zone", [](auto& body, auto& value) { return read_text(value, body.time_zone); }},
+    Member<ClaimBody>{"at", read_at},
+    Member<ClaimBody>{"guard", read_guard},
+    Member<ClaimBody>{"lease_ms", [](auto& body, auto& value) { return read_ms(value, body.lease); }},
+    Member<ClaimBody>{"window_ms", [](auto& body, auto& value) { return read_ms(value, body.window); }},
+    Member<ClaimBody>{"on_doubt", read_on_doubt},
+    Member<ClaimBody>{"retry", [](auto& body, auto& value) { return read_nested(value, body.retry, kRetryMembers); }},
+    Member<ClaimBody>{"caller", [](auto& body, auto& value) { return read_text(value, body.caller); }},
+    Member<ClaimBody>{"fingerprint", read_fingerprint},
+};
+
+Result<void> check_call_name(std::string_view name) {
+  const bool printable = std::ranges::all_of(name, [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (name.empty() || name.size() > kCallNameMax || !printable)
+    return fail(Code::INVALID_ARGUMENT, "Idempotency-Key must be 1 to 255 printable ASCII characters");
+  return {};
+}
+
+ClaimId name_claim(std::string_view tenant, std::string_view function, std::string_view call_name) {
+  const Digest digest = thread_sha256().add_prefixed(tenant).add_prefixed(function).add_prefixed(call_name).finish();
+  ClaimId id;
+  std::memcpy(id.bytes.data(), digest.data(), id.bytes.size());
+  return id;
+}
+
+Fault find_key_parts_fault(const ClaimBody& body) {
+  const auto wrong = [](const char* detail) { return Error{Code::INVALID_ARGUMENT, detail}; };
+  if (body.key && !body.grain.empty()) return wrong("send `key` or `grain`, not both");
+  if (body.key && body.key->empty()) return wrong("`key` is empty");
+  if (!body.grain.empty()) return std::nullopt;
+  if (body.entity) return wrong("`entity` needs `grain`");
+  if (!body.time_zone.empty()) return wrong("`time_zone` needs `grain`");
+  if (body.at) return wrong("`at` needs `grain`");
+  return std::nullopt;
+}
+
+// The key's text; empty when the claim has none.
+Result<std::string> find_key(const ClaimBody& body, std::string_view tenant, std::optional<std::string_view> call_name,
+                             Instant now) {
+  if (auto fault = find_key_parts_fault(body)) return std::unexpected(*std::move(fault));
+  if (body.key) return *body.key;
+  if (body.grain.empty()) return call_name ? "call:" + std::string(*call_name) : std::string();
+  const auto grain = parse_grain(body.grain);
+  if (!grain) return std::unexpected(grain.error());
+  LockKeyRequest request{.function = body.function, .tenant = tenant, .grain = *grain, .at = body.at.value_or(now)};
+  if (!body.time_zone.empty()) request.time_zone = body.time_zone;
+  request.entities = body.entity;
+  return compute_lock_key(request);
+}
+
+// A key that was built, not given, has no fingerprint.
+Result<std::optional<Fingerprint>> find_fingerprint(const ClaimBody& body, Guard guard) {
+  if (!body.fingerprinted || guard != Guard::once) return std::nullopt;
+  if (body.fingerprint) return body.fingerprint;
+  if (!body.grain.empty()) return std::nullopt;
+  static const Fingerprint kOfNull = sha256("null");
+  if (body.input.empty()) return kOfNull;
+  auto computed = compute_fingerprint(body.input);
+  if (!computed) return fail(computed.error().code, "`input`: " + computed.error().detail);
+  return *computed;
+}
+
+}  // namespace
+
+Result<ClaimBody> read_claim(const http::Request& request) { return read_body(request, kMembers); }
+
+Result<ClaimRequest> make_claim(ClaimBody body, std::string tenant, std::optional<std::string_view> call_name,
+                                Instant now) {
+  if (body.function.empty()) return fail(Code::INVALID_ARGUMENT, "`function` is missing");
+  if (call_name)
+    if (const auto good = check_call_name(*call_name); !good) return std::unexpected(good.error());
+  auto key = find_key(body, tenant, call_name, now);
+  if (!key) return std::unexpected(std::move(key.error()));
+  const Guard guard = body.guard.value_or(key->empty() ? Guard::none : Guard::once);
+  if (key->empty() && guard != Guard::none)
+    return fail(Code::INVALID_ARGUMENT, "`guard` needs a `key`, a `grain` or an Idempotency-Key header");
+  auto fingerprint = find_fingerprint(body, guard);
+  if (!fingerprint) return std::unexpected(std::move(fingerprint.error()));
+  ClaimRequest claim;
+  if (call_name) claim.claim = name_claim(tenant, body.function, *call_name);
+  if (!key->empty()) claim.key_hash = compute_key_hash(tenant, body.function, *key);
+  claim.tenant = std::move(tenant);
+  claim.function = std::move(body.function);
+  claim.key = *std::move(key);
+  claim.guard = guard;
+  claim.on_doubt = body.on_doubt;
+  claim.fingerprint = *fingerprint;
+  claim.retry = body.retry;
+  claim.window = body.window;
+  claim.lease = body.lease;
+  claim.input = std::move(body.input);
+  claim.caller = std::move(body.caller);
+  return claim;
+}
+
+}  // namespace latchkey::api

@@ -1,0 +1,92 @@
+#include "api/handlers.hpp"
+#include "api/json_in.hpp"
+#include "api/json_out.hpp"
+#include "api/query.hpp"
+#include "api/run_json.hpp"
+
+namespace latchkey::api {
+namespace {
+
+constexpr std::uint32_t kMembersMax = 500;
+
+Result<DeadLetterQuery> read_query(const Call& call) {
+  constexpr std::array<std::string_view, 5> kNames{"tenant", "function", "acknowledged", "limit", "cursor"};
+  const auto query = Query::parse(call.request.query, kNames);
+  if (!query) return std::unexpected(query.error());
+  auto tenant = find_tenant(*call.principal, call.request, query->find("tenant"));
+  if (!tenant) return std::unexpected(tenant.error());
+  const auto limit = query->find_number("limit", 50, 1, 500);
+  if (!limit) return std::unexpected(limit.error());
+  const auto acknowledged = query->find("acknowledged");
+  if (!acknowledged.empty() && acknowledged != "true" && acknowledged != "false")
+    return fail(Code::INVALID_ARGUMENT, "`acknowledged` must be true or false");
+  return DeadLetterQuery{*std::move(tenant), std::string(query->find("function")), acknowledged == "true",
+                         std::string(query->find("cursor")), *limit};
+}
+
+void tell_page(Answer& answer, const Result<DeadLetterPage>& page) {
+  if (!page) return answer.send_error(page.error());
+  std::string text;
+  ObjectOut out(text);
+  out.raw("items", "[");
+  for (const DeadLetter& entry : page->entries) {
+    if (&entry != page->entries.data()) text.push_back(',');
+    append_dead_letter(text, entry, nullptr);
+  }
+  text.push_back(']');
+  if (page->next.empty())
+    out.raw("next", "null");
+  else
+    out.text("next", page->next);
+  out.end();
+  answer.send_json(200, std::move(text));
+}
+
+void tell_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry,
+                const std::vector<DeadLetterMember>* members) {
+  if (!entry) return answer.send_error(entry.error());
+  if (!*entry) return answer.send_error({Code::NOT_FOUND, ""});
+  std::string text;
+  append_dead_letter(text, **entry, members);
+  answer.send_json(200, std::move(text));
+}
+
+struct NoBody {};
+constexpr std::array<Member<NoBody>, 0> kNoMembers{};
+
+}  // namespace
+
+void list_dead_letters(Call call) {
+  auto query = read_query(call);
+  if (!query) return call.answer.send_error(query.error());
+  do_later(call.services, std::move(call.answer),
+           [&records = call.services.store.records(), query = *std::move(query)](Answer& answer) {
+             tell_page(answer, records.list_dead_letters(query));
+           });
+}
+
+void find_dead_letter(Call call) {
+  auto tenant = find_tenant(*call.principal, call.request, "");
+  if (!tenant) return call.answer.send_error(tenant.error());
+  do_later(call.services, std::move(call.answer),
+           [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call)](Answer& answer) {
+             const auto entry = records.find_dead_letter(tenant, id);
+             if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
+             const auto members = records.list_members(id, kMembersMax);
+             if (!members) return answer.send_error(members.error());
+             tell_entry(answer, entry, &*members);
+           });
+}
+
+void acknowledge_dead_letter(Call call) {
+  if (const auto body = read_body(call.request, kNoMembers); !body) return call.answer.send_error(body.error());
+  auto tenant = find_tenant(*call.principal, call.request, "");
+  if (!tenant) return call.answer.send_error(tenant.error());
+  do_later(call.services, std::move(call.answer),
+           [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
+            actor = call.principal->name](Answer& answer) {
+             tell_entry(answer, records.acknowledge(tenant, id, actor), nullptr);
+           });
+}
+
+}  // namespace latchkey::api

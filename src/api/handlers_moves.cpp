@@ -1,0 +1,77 @@
+// What a person does to a run: cancel, retry, resolve.
+#include "api/handlers.hpp"
+#include "api/json_in.hpp"
+#include "api/run_json.hpp"
+
+namespace latchkey::api {
+namespace {
+
+struct CancelBody {};
+struct ResolveBody {
+  std::string outcome;
+  std::string result;
+  std::string note;
+};
+
+constexpr std::array<Member<CancelBody>, 0> kCancelMembers{};
+
+constexpr std::array kRetryMembers{
+    Member<RetryByHand>{"fresh_effect_key",
+                        [](auto& body, auto& value) { return read_flag(value, body.fresh_effect_key); }},
+};
+
+constexpr std::array kResolveMembers{
+    Member<ResolveBody>{"outcome", [](auto& body, auto& value) { return read_text(value, body.outcome); }},
+    Member<ResolveBody>{"result",
+                        [](auto& body, auto& value) {
+                          body.result = value.raw;
+                          return Fault{};
+                        }},
+    Member<ResolveBody>{"note", [](auto& body, auto& value) { return read_text(value, body.note); }},
+};
+
+Result<Move> make_move(ResolveBody body) {
+  if (body.outcome != "completed" && !body.result.empty())
+    return fail(Code::INVALID_ARGUMENT, "`result` goes with the outcome `completed` alone");
+  if (body.outcome == "completed") return ResolveCompleted{std::move(body.result)};
+  if (body.outcome == "failed") return ResolveFailed{std::move(body.note)};
+  if (body.outcome == "rerun") return ResolveRerun{};
+  return fail(Code::INVALID_ARGUMENT, "`outcome` must be completed, failed or rerun");
+}
+
+void make(Call call, Move move) {
+  auto tenant = find_tenant(*call.principal, call.request, "");
+  if (!tenant) return call.answer.send_error(tenant.error());
+  call.services.engine.move(
+      {*std::move(tenant), id_of(call), std::move(move)},
+      [&services = call.services, answer = std::move(call.answer)](Result<MoveReply> reply) mutable {
+        if (!reply) return answer.send_error(reply.error());
+        if (const auto* error = std::get_if<Error>(&*reply)) return answer.send_error(*error);
+        const Run& run = std::get<Moved>(*reply).run;
+        services.waiters.notify(run.id());
+        answer.send_json(200, to_json(run, Payloads::result));
+      });
+}
+
+}  // namespace
+
+void cancel_run(Call call) {
+  if (const auto body = read_body(call.request, kCancelMembers); !body) return call.answer.send_error(body.error());
+  make(std::move(call), CancelByHand{});
+}
+
+void retry_run(Call call) {
+  const auto body = read_body(call.request, kRetryMembers);
+  if (!body) return call.answer.send_error(body.error());
+  make(std::move(call), *body);
+}
+
+void resolve_run(Call call) {
+  auto body = read_body(call.request, kResolveMembers);
+  if (!body) return call.answer.send_error(body.error());
+  auto move = make_move(*std::move(body));
+  if (!move) return call.answer.send_error(move.error());
+  make(std::move(call), *std::move(move));
+}
+
+}  // namespace latchkey::api

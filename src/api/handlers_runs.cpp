@@ -1,0 +1,127 @@
+// Reading runs: one, a page of them, and why a key did not run.
+#include "api/handlers.hpp"
+#include "api/json_out.hpp"
+#include "api/query.hpp"
+#include "api/run_json.hpp"
+#include "engine/validate.hpp"
+#include "keying/key_hash.hpp"
+
+namespace latchkey::api {
+namespace {
+
+constexpr std::uint32_t kWaitMax = 60'000;
+constexpr std::uint32_t kPageMax = 500;
+
+void tell_found(Answer& answer, const Result<std::optional<Run>>& found) {
+  if (!found) return answer.send_error(found.error());
+  if (!*found) return answer.send_error({Code::NOT_FOUND, ""});
+  answer.send_json(200, to_json(**found, Payloads::all));
+}
+
+struct Listing {
+  ListQuery query;
+  Payloads payloads = Payloads::none;
+};
+
+Result<Listing> read_listing(const Call& call) {
+  constexpr std::array<std::string_view, 8> kNames{"function", "status", "tenant", "key",
+                                                   "since",    "limit",  "cursor", "include"};
+  const auto query = Query::parse(call.request.query, kNames);
+  if (!query) return std::unexpected(query.error());
+  auto tenant = find_tenant(*call.principal, call.request, query->find("tenant"));
+  if (!tenant) return std::unexpected(tenant.error());
+  Listing listing;
+  listing.query.tenant = *std::move(tenant);
+  listing.query.function = query->find("function");
+  listing.query.key = query->find("key");
+  listing.query.cursor = query->find("cursor");
+  if (const auto text = query->find("status"); !text.empty()) {
+    listing.query.status = parse_status(text);
+    if (!listing.query.status)
+      return fail(Code::INVALID_ARGUMENT, "`status` must be queued, running, in_doubt, completed, failed or cancelled");
+  }
+  if (const auto text = query->find("since"); !text.empty()) {
+    const auto since = parse_rfc3339(text);
+    if (!since) return fail(Code::INVALID_ARGUMENT, "`since` must be an RFC 3339 time such as 2026-02-06T10:00:00Z");
+    listing.query.since = *since;
+  }
+  const auto limit = query->find_number("limit", 50, 1, kPageMax);
+  if (!limit) return std::unexpected(limit.error());
+  listing.query.limit = *limit;
+  const auto include = query->find("include");
+  if (!include.empty() && include != "payloads")
+    return fail(Code::INVALID_ARGUMENT, "`include` may only be `payloads`");
+  if (!include.empty()) listing.payloads = Payloads::all;
+  return listing;
+}
+
+void tell_page(Answer& answer, const Result<Page>& page, Payloads payloads) {
+  if (!page) return answer.send_error(page.error());
+  std::string text;
+  ObjectOut out(text);
+  out.raw("items", "[");
+  for (const Run& run : page->runs) {
+    if (&run != page->runs.data()) text.push_back(',');
+    append_run(text, run, payloads);
+  }
+  text.push_back(']');
+  if (page->next.empty())
+    out.raw("next", "null");
+  else
+    out.text("next", page->next);
+  out.end();
+  answer.send_json(200, std::move(text));
+}
+
+void tell_why(Answer& answer, const Result<std::optional<KeyAnswer>>& why) {
+  if (!why) return answer.send_error(why.error());
+  if (!*why) return answer.send_error({Code::NOT_FOUND, ""});
+  std::string text;
+  ObjectOut out(text);
+  append_run(out.member("run"), (*why)->run, Payloads::all);
+  append_suppressed(out.member("suppressed"), (*why)->suppressed);
+  out.end();
+  answer.send_json(200, std::move(text));
+}
+
+}  // namespace
+
+void find_run(Call call) {
+  constexpr std::array<std::string_view, 1> kNames{"wait_ms"};
+  const auto query = Query::parse(call.request.query, kNames);
+  if (!query) return call.answer.send_error(query.error());
+  const auto wait_ms = query->find_number("wait_ms", 0, 0, kWaitMax);
+  if (!wait_ms) return call.answer.send_error(wait_ms.error());
+  auto tenant = find_tenant(*call.principal, call.request, "");
+  if (!tenant) return call.answer.send_error(tenant.error());
+  const RunId id = id_of(call);
+  const auto found = call.services.store.find(*tenant, id);
+  if (*wait_ms == 0 || !found || !*found || (*found)->is_settled()) return tell_found(call.answer, found);
+  call.services.waiters.add(
+      *std::move(tenant), id, Duration{*wait_ms},
+      [answer = std::move(call.answer)](const Result<std::optional<Run>>& run) mutable { tell_found(answer, run); });
+}
+
+void list_runs(Call call) {
+  auto listing = read_listing(call);
+  if (!listing) return call.answer.send_error(listing.error());
+  do_later(call.services, std::move(call.answer),
+           [&store = call.services.store, listing = *std::move(listing)](Answer& answer) {
+             tell_page(answer, store.list(listing.query), listing.payloads);
+           });
+}
+
+void explain_key(Call call) {
+  constexpr std::array<std::string_view, 3> kNames{"function", "key", "tenant"};
+  const auto query = Query::parse(call.request.query, kNames);
+  if (!query) return call.answer.send_error(query.error());
+  auto tenant = find_tenant(*call.principal, call.request, query->find("tenant"));
+  if (!tenant) return call.answer.send_error(tenant.error());
+  KeyName name{tenant->value_or("default"), std::string(query->find("function")), std::string(query->find("key"))};
+  if (const auto fault = find_function_fault(name.function)) return call.answer.send_error(*fault);
+  if (const auto fault = find_key_fault(name.key)) return call.answer.send_error(*fault);
+  name.hash = compute_key_hash(name.tenant, name.function, name.key);
+  tell_why(call.answer, call.services.engine.why(name));
+}
+
+}  // namespace latchkey::api

@@ -1,0 +1,179 @@
+// What an owner says of its try: heartbeat, complete, fail, release.
+#include "api/handlers.hpp"
+#include "api/json_in.hpp"
+#include "api/json_out.hpp"
+#include "api/run_json.hpp"
+
+namespace latchkey::api {
+namespace {
+
+struct HeartbeatBody {
+  std::uint64_t fence = 0;
+  std::optional<Duration> lease;
+};
+struct CompleteBody {
+  std::uint64_t fence = 0;
+  std::string result;
+  bool has_follow_ups = false;
+};
+struct FailBody {
+  std::uint64_t fence = 0;
+  bool has_error = false;
+  bool has_message = false;
+  Fail ending;
+};
+struct ReleaseBody {
+  std::uint64_t fence = 0;
+};
+
+// A fence of 0 is nobody's.
+Fault read_fence(const JsonValue& value, std::uint64_t& into) {
+  if (auto fault = read_number(value, into)) return fault;
+  if (into == 0) return wrong_value(value, "the fence that the claim was given");
+  return std::nullopt;
+}
+
+constexpr std::array kHeartbeatMembers{
+    Member<HeartbeatBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    Member<HeartbeatBody>{"lease_ms", [](auto& body, auto& value) { return read_ms(value, body.lease); }},
+};
+
+Fault read_follow_ups(CompleteBody& body, const JsonValue& value) {
+  simdjson::dom::array array;
+  if (value.element.get(array) != simdjson::SUCCESS) return wrong_value(value, "an array");
+  body.has_follow_ups = array.begin() != array.end();
+  return std::nullopt;
+}
+
+constexpr std::array kCompleteMembers{
+    Member<CompleteBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    Member<CompleteBody>{"result",
+                         [](auto& body, auto& value) {
+                           body.result = value.raw;
+                           return Fault{};
+                         }},
+    Member<CompleteBody>{"follow_ups", read_follow_ups},
+};
+
+constexpr std::array kErrorMembers{
+    Member<FailBody>{"message",
+                     [](auto& body, auto& value) {
+                       body.has_message = true;
+                       return read_text(value, body.ending.message);
+                     }},
+    Member<FailBody>{"code", [](auto& body, auto& value) { return read_text(value, body.ending.code); }},
+    Member<FailBody>{"retryable", [](auto& body, auto& value) { return read_flag(value, body.ending.retryable); }},
+    Member<FailBody>{"outcome_unknown",
+                     [](auto& body, auto& value) { return read_flag(value, body.ending.outcome_unknown); }},
+    Member<FailBody>{"retry_after_ms", [](auto& body, auto& value) { return read_ms(value, body.ending.retry_after); }},
+};
+
+constexpr std::array kFailMembers{
+    Member<FailBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    Member<FailBody>{"error",
+                     [](auto& body, auto& value) {
+                       body.has_error = true;
+                       return read_nested(value, body, kErrorMembers);
+                     }},
+};
+
+constexpr std::array kReleaseMembers{
+    Member<ReleaseBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+};
+
+// The body, checked for its fence; answers the call itself otherwise.
+template <class Body, std::size_t N>
+std::optional<Body> read_fenced(Call& call, const std::array<Member<Body>, N>& members) {
+  auto body = read_body(call.request, members);
+  if (body && body->fence == 0) body = fail(Code::INVALID_ARGUMENT, "`fence` is missing");
+  if (!body) {
+    call.answer.send_error(body.error());
+    return std::nullopt;
+  }
+  return *std::move(body);
+}
+
+// Settles the run of the path; `tell(answer, settled)` answers when it was accepted.
+template <class Tell>
+void settle(Call call, std::uint64_t fence, Ending ending, Tell tell) {
+  auto tenant = find_tenant(*call.principal, call.request, "");
+  if (!tenant) return call.answer.send_error(tenant.error());
+  const std::size_t kind = ending.index();
+  std::vector<SettleRequest> requests;
+  requests.push_back({*std::move(tenant), id_of(call), Fence{fence}, std::move(ending)});
+  call.services.engine.settle(std::move(requests), [&services = call.services, kind, answer = std::move(call.answer),
+                                                    tell](Result<std::vector<SettleReply>> replies) mutable {
+    if (!replies) return answer.send_error(replies.error());
+    const SettleReply& reply = replies->front();
+    if (const auto* error = std::get_if<Error>(&reply)) {
+      services.telemetry.count_refused_settle(error->code);
+      return answer.send_error(*error);
+    }
+    const auto& settled = std::get<Settled>(reply);
+    if (settled.changed) services.telemetry.count_settled(kind);
+    services.waiters.notify(settled.run.id());
+    tell(answer, settled);
+  });
+}
+
+void tell_run(Answer& answer, const Settled& settled) { answer.send_json(200, to_json(settled.run, Payloads::result)); }
+
+void tell_failure(Answer& answer, const Settled& settled) {
+  std::string text;
+  text.reserve(1024);
+  ObjectOut out(text);
+  append_run(out.member("run"), settled.run, Payloads::none);
+  if (const auto* queued = settled.run.as<Queued>()) out.instant("retry_at", queued->due_at);
+  if (settled.dead_letter) out.id("dead_letter_id", *settled.dead_letter);
+  out.end();
+  answer.send_json(200, std::move(text));
+}
+
+}  // namespace
+
+void extend_run(Call call) {
+  const auto body = read_fenced(call, kHeartbeatMembers);
+  if (!body) return;
+  auto tenant = find_tenant(*call.principal, call.request, "");
+  if (!tenant) return call.answer.send_error(tenant.error());
+  std::vector<ExtendRequest> requests;
+  requests.push_back({*std::move(tenant), id_of(call), Fence{body->fence}, body->lease});
+  call.services.engine.extend(std::move(requests), [&services = call.services, answer = std::move(call.answer)](
+                                                       Result<std::vector<ExtendReply>> replies) mutable {
+    if (!replies) return answer.send_error(replies.error());
+    if (const auto* error = std::get_if<Error>(&replies->front())) return answer.send_error(*error);
+    const auto& extended = std::get<Extended>(replies->front());
+    services.telemetry.count_heartbeat();
+    std::string text;
+    ObjectOut out(text);
+    out.instant("lease_until", extended.lease_until);
+    if (extended.cancel_requested) out.flag("cancel", true);
+    out.end();
+    answer.send_json(200, std::move(text));
+  });
+}
+
+void complete_run(Call call) {
+  auto body = read_fenced(call, kCompleteMembers);
+  if (!body) return;
+  if (body->has_follow_ups)
+    return call.answer.send_error({Code::FUNCTION_UNKNOWN, "`follow_ups` name functions that are not registered"});
+  settle(std::move(call), body->fence, Complete{std::move(body->result), {}}, tell_run);
+}
+
+void fail_run(Call call) {
+  auto body = read_fenced(call, kFailMembers);
+  if (!body) return;
+  if (!body->has_error || !body->has_message)
+    return call.answer.send_error(
+        {Code::INVALID_ARGUMENT, body->has_error ? "`error.message` is missing" : "`error` is missing"});
+  settle(std::move(call), body->fence, std::move(body->ending), tell_failure);
+}
+
+void release_run(Call call) {
+  const auto body = read_fenced(call, kReleaseMembers);
+  if (!body) return;
+  settle(std::move(call), body->fence, Release{}, tell_run);
+}
+
+}  // namespace latchkey::api

@@ -1,0 +1,121 @@
+// Tokens: an admin makes any, an org-admin those of its own tenants, never above its own role.
+#include <algorithm>
+
+#include "api/handlers.hpp"
+#include "api/json_in.hpp"
+#include "api/json_out.hpp"
+#include "api/run_json.hpp"
+#include "api/token.hpp"
+#include "engine/validate.hpp"
+
+namespace latchkey::api {
+namespace {
+
+constexpr std::size_t kTenantsMax = 100;
+
+struct TokenBody {
+  std::string name;
+  std::optional<Role> role;
+  std::vector<std::string> tenants;
+  std::optional<Duration> expires_in;
+};
+
+Fault read_role(TokenBody& body, const JsonValue& value) {
+  std::string text;
+  if (auto fault = read_text(value, text)) return fault;
+  body.role = parse_role(text);
+  if (!body.role) return wrong_value(value, "viewer, service, org-admin or admin");
+  return std::nullopt;
+}
+
+constexpr std::array kMembers{
+    Member<TokenBody>{"name", [](auto& body, auto& value) { return read_text(value, body.name); }},
+    Member<TokenBody>{"role", read_role},
+    Member<TokenBody>{"tenants", [](auto& body, auto& value) { return read_texts(value, body.tenants); }},
+    Member<TokenBody>{"expires_in_ms", [](auto& body, auto& value) { return read_ms(value, body.expires_in); }},
+};
+
+Error wrong(const char* detail) { return {Code::INVALID_ARGUMENT, detail}; }
+
+Fault find_fault(const TokenBody& body) {
+  if (!body.role) return wrong("`role` is missing");
+  if (body.name.size() > kNameBytesMax) return wrong("`name` has more than 128 bytes");
+  if (*body.role == Role::admin && !body.tenants.empty()) return wrong("an admin token acts for all tenants");
+  if (*body.role != Role::admin && body.tenants.empty()) return wrong("`tenants` is missing");
+  if (body.tenants.size() > kTenantsMax) return wrong("`tenants` names more than 100");
+  for (const std::string& tenant : body.tenants)
+    if (auto fault = find_tenant_fault(tenant)) return fault;
+  if (body.expires_in && (*body.expires_in <= Duration{0} || *body.expires_in > kWindowMax))
+    return wrong("`expires_in_ms` must be more than 0 and at most ten years");
+  return std::nullopt;
+}
+
+bool may_manage(const Principal& principal, Role role, const std::vector<std::string>& tenants) {
+  if (principal.acts_for_all()) return true;
+  return role <= principal.role && !tenants.empty() &&
+         std::ranges::all_of(tenants, [&](const std::string& tenant) { return principal.acts_for(tenant); });
+}
+
+void add_token(Services& services, TokenRecord record, const std::string& whole, Answer& answer) {
+  record.created_at = services.store.now();
+  if (const auto added = services.store.records().add_token(record); !added) return answer.send_error(added.error());
+  if (const auto fresh = services.tokens.refresh(); !fresh) return answer.send_error(fresh.error());
+  std::string text;
+  append_token(text, record, whole);
+  answer.send_json(201, std::move(text));
+}
+
+void remove_token(Services& services, const Principal& principal, const std::string& id, Answer& answer) {
+  const auto tokens = services.store.records().list_tokens();
+  if (!tokens) return answer.send_error(tokens.error());
+  const auto known = std::ranges::find(*tokens, id, &TokenRecord::id);
+  if (known == tokens->end() || !may_manage(principal, known->role, known->tenants))
+    return answer.send_error({Code::NOT_FOUND, ""});
+  if (const auto revoked = services.store.records().revoke_token(id); !revoked)
+    return answer.send_error(revoked.error());
+  if (const auto fresh = services.tokens.refresh(); !fresh) return answer.send_error(fresh.error());
+  answer.send({.status = 204});
+}
+
+}  // namespace
+
+void list_tokens(Call call) {
+  do_later(call.services, std::move(call.answer),
+           [&services = call.services, principal = call.principal](Answer& answer) {
+             const auto tokens = services.store.records().list_tokens();
+             if (!tokens) return answer.send_error(tokens.error());
+             std::string text = R"({"items":[)";
+             for (const TokenRecord& token : *tokens) {
+               if (!may_manage(*principal, token.role, token.tenants)) continue;
+               if (text.back() == '}') text.push_back(',');
+               append_token(text, token);
+             }
+             answer.send_json(200, std::move(text.append(R"(],"next":null})")));
+           });
+}
+
+void create_token(Call call) {
+  auto body = read_body(call.request, kMembers);
+  if (!body) return call.answer.send_error(body.error());
+  // An org-admin's tokens are its own tenants' unless it says otherwise.
+  if (body->tenants.empty() && body->role != Role::admin) body->tenants = call.principal->tenants;
+  if (const auto fault = find_fault(*body)) return call.answer.send_error(*fault);
+  if (!may_manage(*call.principal, *body->role, body->tenants))
+    return call.answer.send_error({Code::FORBIDDEN, "a token is never above its maker's role or tenants"});
+  TokenText token = make_token(call.services.random);
+  TokenRecord record{token.id, token.secret_hash, std::move(body->name), *body->role, std::move(body->tenants), {}};
+  if (body->expires_in) record.expires_at = call.services.store.now() + *body->expires_in;
+  do_later(call.services, std::move(call.answer),
+           [&services = call.services, record = std::move(record), whole = std::move(token.whole)](Answer& answer) {
+             add_token(services, record, whole, answer);
+           });
+}
+
+void revoke_token(Call call) {
+  do_later(call.services, std::move(call.answer),
+           [&services = call.services, principal = call.principal, id = std::string(call.parameter)](Answer& answer) {
+             remove_token(services, *principal, id, answer);
+           });
+}
+
+}  // namespace latchkey::api

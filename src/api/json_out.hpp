@@ -1,0 +1,45 @@
+// JSON out: appends to one string, no tree. Members are written in the order of the calls.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/time.hpp"
+#include "base/uuid.hpp"
+
+namespace latchkey::api {
+
+// 2026-02-06T10:00:00.123Z, without its quotes.
+void append_instant(std::string& out, Instant at);
+void append_uuid(std::string& out, const Uuid& id);
+void append_number(std::string& out, std::uint64_t number);
+std::string to_base64(std::string_view bytes);
+
+// One object, from its brace to end(). Names are written as they are: they need no escapes.
+class ObjectOut {
+ public:
+  explicit ObjectOut(std::string& out) : out_(out) { out_.push_back('{'); }
+
+  ObjectOut& text(std::string_view name, std::string_view value);
+  // For values that need no escapes: our own words.
+  ObjectOut& word(std::string_view name, std::string_view value);
+  ObjectOut& number(std::string_view name, std::int64_t value);
+  ObjectOut& flag(std::string_view name, bool value);
+  ObjectOut& instant(std::string_view name, Instant at);
+  ObjectOut& id(std::string_view name, const Uuid& id);
+  // Text that is JSON already.
+  ObjectOut& raw(std::string_view name, std::string_view json);
+  // JSON bytes as they are, others as "name_base64"; nothing when there are none.
+  ObjectOut& payload(std::string_view name, std::string_view bytes);
+  // The name; the caller appends the value to the string.
+  std::string& member(std::string_view name);
+  void end() { out_.push_back('}'); }
+
+ private:
+  std::string& out_;
+  bool is_first_ = true;
+};
+
+}  // namespace latchkey::api

@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+
+#include "api/json_in.hpp"
+#include "api/json_out.hpp"
+#include "api/json_scan.hpp"
+#include "api/query.hpp"
+#include "api/run_json.hpp"
+
+namespace latchkey::api {
+namespace {
+
+TEST(MemberScan, FindsValuesAsTheyWereSent) {
+  MemberScan scan(" { \"a\\\"}\" :\n [1, \"]\\\"\", {\"x\":[]} ] ,\"b\":\"\\\\\", \"c\" : -1.50e3 ,\"d\":null}");
+  EXPECT_EQ(scan.next_value(), "[1, \"]\\\"\", {\"x\":[]} ]");
+  EXPECT_EQ(scan.next_value(), "\"\\\\\"");
+  EXPECT_EQ(scan.next_value(), "-1.50e3");
+  EXPECT_EQ(scan.next_value(), "null");
+}
+
+TEST(Suggestions, NameTheNearest) {
+  const std::string_view names[] = {"function", "key", "retries"};
+  EXPECT_EQ(find_nearest("fucntion", names), "function");
+  EXPECT_EQ(find_nearest("kye", names), "key");
+  EXPECT_EQ(find_nearest("Retries", names), "retries");
+  EXPECT_EQ(find_nearest("somethingelse", names), "");
+  EXPECT_EQ(find_nearest(std::string(1000, 'k'), names), "");
+}
+
+TEST(JsonOut, WritesInstantsAsBaseDoes) {
+  for (const std::int64_t ms : {0LL, 1LL, -1LL, 951'782'400'000LL, 1'770'379'200'123LL, 253'402'300'799'999LL}) {
+    std::string out;
+    append_instant(out, from_ms(ms));
+    EXPECT_EQ(out, format_rfc3339(from_ms(ms)));
+  }
+}
+
+TEST(JsonOut, WritesUuidsAsBaseDoes) {
+  const Uuid id = make_uuid_v7(from_ms(1'770'379'200'123), 77, 99);
+  std::string out;
+  append_uuid(out, id);
+  EXPECT_EQ(out, to_string(id));
+}
+
+TEST(JsonOut, BytesThatAreNotJsonAreBase64) {
+  EXPECT_EQ(to_base64(""), "");
+  EXPECT_EQ(to_base64("a"), "YQ==");
+  EXPECT_EQ(to_base64("ab"), "YWI=");
+  EXPECT_EQ(to_base64("abc\xff"), "YWJj/w==");
+  std::string out;
+  ObjectOut(out).payload("a", "not json").payload("b", " {\"x\": 1}").payload("c", "").end();
+  EXPECT_EQ(out, R"({"a_base64":"bm90IGpzb24=","b": {"x": 1}})");
+}
+
+TEST(JsonOut, WritesExtremeNumbers) {
+  std::string out;
+  ObjectOut(out).number("least", INT64_MIN).number("most", INT64_MAX).end();
+  EXPECT_EQ(out, R"({"least":-9223372036854775808,"most":9223372036854775807})");
+}
+
+TEST(Query, IsStrict) {
+  const std::string_view known[] = {"limit", "key"};
+  const auto query = Query::parse("key=a%2Bb+c&limit=7&", known);
+  ASSERT_TRUE(query);
+  EXPECT_EQ(query->find("key"), "a+b c");
+  EXPECT_EQ(query->find_number("limit", 1, 1, 10), 7u);
+  EXPECT_FALSE(query->find_number("limit", 1, 1, 6));
+  EXPECT_FALSE(Query::parse("limt=1", known));
+  EXPECT_FALSE(Query::parse("key=1&key=2", known));
+  EXPECT_FALSE(Query::parse("key=%", known));
+}
+
+}  // namespace
+}  // namespace latchkey::api

@@ -1,0 +1,80 @@
+// What the handlers work with, and the call that one of them answers.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "api/auth.hpp"
+#include "api/backroom.hpp"
+#include "api/readiness.hpp"
+#include "api/waiters.hpp"
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "engine/engine.hpp"
+#include "http/problem.hpp"
+#include "http/reply.hpp"
+#include "telemetry/telemetry.hpp"
+
+namespace latchkey::api {
+
+// Outlives every call: callbacks of the store hold a reference.
+struct Services {
+  Services(Engine& the_engine, Clock& the_clock, Random& the_random)
+      : engine(the_engine),
+        store(the_engine.store()),
+        random(the_random),
+        tokens(store.records()),
+        readiness(the_clock),
+        waiters(store, the_clock) {}
+
+  Engine& engine;
+  Store& store;
+  Random& random;
+  Telemetry telemetry;
+  TokenTable tokens;
+  Readiness readiness;
+  Backroom backroom;
+  Waiters waiters;
+};
+
+// The right to answer, with what every answer has in common: errors as problems, and counts.
+class Answer {
+ public:
+  Answer(Services& services, http::Reply reply) : services_(&services), reply_(std::move(reply)) {}
+
+  void send(http::Response response);
+  void send_json(int status, std::string body);
+  // STORE_FULL and its like carry Retry-After, UNAUTHENTICATED says how to authenticate.
+  void send_error(const Error& error);
+  void send_problem(const Error& error, std::span<const http::ProblemMember> extra,
+                    std::optional<Duration> retry_after);
+
+ private:
+  Services* services_;
+  http::Reply reply_;
+};
+
+// One request that was routed and may be done. Views are good until the handler returns.
+struct Call {
+  Services& services;
+  http::Request& request;
+  std::shared_ptr<const Principal> principal;  // null on public routes
+  std::string_view parameter;                  // what stands for {id} in the path
+  Answer answer;
+};
+
+// Moves the answer and `work` to the backroom: work(answer).
+template <class Work>
+void do_later(Services& services, Answer answer, Work work) {
+  // Shared, as a refused post must still be answered.
+  auto kept = std::make_shared<Answer>(std::move(answer));
+  Backroom::Work task = [kept, work = std::move(work)]() mutable { work(*kept); };
+  if (!services.backroom.post(task)) kept->send_error({Code::TOO_MANY_REQUESTS, "too many lists and changes wait"});
+}
+
+// The run's id in the path; a nil one, which no run has, when it is no UUID: that is answered like any unknown id.
+RunId id_of(const Call& call);
+
+}  // namespace latchkey::api

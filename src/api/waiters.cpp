@@ -1,0 +1,93 @@
+#include "api/waiters.hpp"
+
+#include <algorithm>
+
+namespace latchkey::api {
+
+Waiters::Waiters(Store& store, Clock& clock, Duration look_again)
+    : store_(store), clock_(clock), look_again_(look_again), thread_([this] { run(); }) {}
+
+void Waiters::add(std::optional<std::string> tenant, RunId id, Duration span, Wake wake) {
+  {
+    std::unique_lock lock(mutex_);
+    if (closed_) {
+      lock.unlock();
+      return wake(store_.find(tenant, id));
+    }
+    // Looked at once at the start: it may have settled since the caller looked.
+    waiters_.push_back({std::move(tenant), id, clock_.elapsed() + span, std::move(wake), true});
+    count_.store(waiters_.size(), std::memory_order_relaxed);
+    is_notified_ = true;
+  }
+  changed_.notify_one();
+}
+
+void Waiters::notify(const RunId& id) {
+  if (count_.load(std::memory_order_relaxed) == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    bool any = false;
+    for (Waiter& waiter : waiters_)
+      if (waiter.id == id) any = waiter.is_notified = true;
+    if (!any) return;
+    is_notified_ = true;
+  }
+  changed_.notify_one();
+}
+
+void Waiters::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::vector<Waiters::Waiter> Waiters::take_due(Duration now, bool all) {
+  const auto rest = std::partition(waiters_.begin(), waiters_.end(), [&](const Waiter& waiter) {
+    return !all && !waiter.is_notified && now < waiter.until;
+  });
+  std::vector<Waiter> due(std::move_iterator(rest), std::move_iterator(waiters_.end()));
+  waiters_.erase(rest, waiters_.end());
+  return due;
+}
+
+void Waiters::look(std::vector<Waiter> due, Duration now, bool last) {
+  for (Waiter& waiter : due) {
+    auto found = store_.find(waiter.tenant, waiter.id);
+    const bool over = last || now >= waiter.until || !found || !*found || (*found)->is_settled();
+    if (over) {
+      waiter.wake(std::move(found));
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    waiter.is_notified = false;
+    waiters_.push_back(std::move(waiter));
+  }
+}
+
+void Waiters::run() {
+  Duration looked_at = clock_.elapsed();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto stirred = [&] { return closed_ || is_notified_; };
+    if (waiters_.empty())
+      changed_.wait(lock, stirred);
+    else
+      changed_.wait_for(lock, look_again_, stirred);
+    const Duration now = clock_.elapsed();
+    const bool all = closed_ || now - looked_at >= look_again_;
+    if (all) looked_at = now;
+    is_notified_ = false;
+    const bool last = closed_;
+    auto due = take_due(now, all);
+    lock.unlock();
+    look(std::move(due), now, last);
+    lock.lock();
+    count_.store(waiters_.size(), std::memory_order_relaxed);
+    if (last && waiters_.empty()) return;
+  }
+}
+
+}  // namespace latchkey::api

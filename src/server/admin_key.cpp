@@ -1,0 +1,71 @@
+#include "server/admin_key.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "api/token.hpp"
+
+namespace latchkey {
+namespace {
+
+std::unexpected<Error> cannot(const char* what, const std::string& path) {
+  return fail(Code::STORE_UNAVAILABLE, std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
+}
+
+bool sync_folder_of(const std::string& path) {
+  const int folder = ::open(path.substr(0, path.rfind('/') + 1).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  const bool good = ::fsync(folder) == 0;
+  ::close(folder);
+  return good;
+}
+
+// Written aside and then linked: the name never stands for half a token.
+Result<void> write_key(const std::string& path, const std::string& token) {
+  const std::string draft = path + ".new";
+  ::unlink(draft.c_str());
+  const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0) return cannot("make", draft);
+  const std::string line = token + "\n";
+  const bool written =
+      ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(file) == 0;
+  ::close(file);
+  const bool linked = written && ::link(draft.c_str(), path.c_str()) == 0;
+  const int error = errno;
+  ::unlink(draft.c_str());
+  errno = error;
+  if (!linked) return cannot("write", path);
+  if (!sync_folder_of(path)) return cannot("sync the folder of", path);
+  return {};
+}
+
+Result<std::string> read_key(const std::string& path) {
+  std::ifstream file(path);
+  std::string token;
+  if (!std::getline(file, token)) return cannot("read", path);
+  return token;
+}
+
+}  // namespace
+
+Result<void> ensure_admin_key(const std::string& path, Store& store, Random& random) {
+  if (::access(path.c_str(), F_OK) != 0)
+    if (auto written = write_key(path, api::make_token(random).whole); !written) return written;
+  const auto token = read_key(path);
+  if (!token) return std::unexpected(token.error());
+  const auto parts = api::parse_token(*token);
+  if (!parts) return fail(Code::INVALID_ARGUMENT, path + " holds no token; remove it and a new one is made");
+  const auto known = store.records().list_tokens();
+  if (!known) return std::unexpected(known.error());
+  if (std::ranges::find(*known, parts->id, &TokenRecord::id) != known->end()) return {};
+  TokenRecord record{std::string(parts->id), parts->secret_hash, "admin.key", Role::admin, {}, store.now()};
+  if (const auto added = store.records().add_token(record); !added) return std::unexpected(added.error());
+  return {};
+}
+
+}  // namespace latchkey

@@ -1,0 +1,70 @@
+#include "server/serve.hpp"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+#include "server/service.hpp"
+
+namespace latchkey {
+namespace {
+
+constexpr int kExitLocked = 75;  // EX_TEMPFAIL
+
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+int wait_for_signal() {
+  const sigset_t set = stop_signals();
+  int signal = 0;
+  while (sigwait(&set, &signal) != 0) {
+  }
+  return signal;
+}
+
+void log_to_stderr() {
+  if (spdlog::get("latchkey")) return;
+  spdlog::set_default_logger(spdlog::stderr_color_mt("latchkey"));
+}
+
+void say_where_things_are(std::ostream& out, const Service& service, const ServeSettings& settings) {
+  out << "Latchkey serves on " << service.url() << "\n"
+      << "  store      " << service.store_file() << "\n"
+      << "  data       " << settings.data_dir << "\n"
+      << "  admin key  " << service.admin_key_file() << "\n"
+      << "  API        " << service.url() << "/openapi.json\n"
+      << "Stop with Ctrl-C.\n"
+      << std::flush;
+}
+
+}  // namespace
+
+int serve(ServeSettings settings, std::ostream& out) {
+  log_to_stderr();
+  const sigset_t signals = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts: they inherit it
+  auto service = Service::start(settings);
+  if (!service) {
+    spdlog::error("{}", to_string(service.error()));
+    return service.error().code == Code::STORE_LOCKED ? kExitLocked : 1;
+  }
+  if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
+  say_where_things_are(out, **service, settings);
+  const int signal = wait_for_signal();
+  spdlog::info("stopping: requests in flight are finished; a second signal ends it at once");
+  std::thread([] { _exit(128 + wait_for_signal()); }).detach();
+  (*service)->stop();
+  spdlog::info("stopped by signal {}", signal);
+  return 0;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,152 @@
+#include "server/service.hpp"
+
+#include <sys/stat.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "api/router.hpp"
+#include "http/server.hpp"
+#include "server/admin_key.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "store/sqlite/store_lock.hpp"
+
+namespace latchkey {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<void> make_folder(const std::string& path) {
+  if (path.empty()) return fail(Code::INVALID_ARGUMENT, "no data directory was given");
+  std::error_code error;
+  const fs::path parent = fs::absolute(path).parent_path();
+  fs::create_directories(parent, error);
+  if (::mkdir(path.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(path, error))) return {};
+  return fail(Code::STORE_UNAVAILABLE, "cannot make the data directory " + path + ": " + std::strerror(errno));
+}
+
+std::string file_of(const ServeSettings& settings) {
+  std::string_view store = settings.store;
+  if (store.starts_with("sqlite:")) store.remove_prefix(7);
+  if (store.empty()) return (fs::path(settings.data_dir) / "latchkey.db").string();
+  return std::string(store);
+}
+
+// Runs Engine::tend() on a thread of its own until it is stopped.
+class Tending {
+ public:
+  explicit Tending(Engine& engine) {
+    asio::co_spawn(io_, engine.tend(), asio::bind_cancellation_slot(stop_.slot(), [](std::exception_ptr error) {
+                     if (error) std::rethrow_exception(error);
+                   }));
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~Tending() {
+    asio::post(io_, [this] { stop_.emit(asio::cancellation_type::terminal); });
+    thread_.join();
+  }
+
+ private:
+  asio::io_context io_;
+  asio::cancellation_signal stop_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+// In the order in which they need each other; destroyed from the last to the first.
+struct Service::Parts {
+  explicit Parts(Clock* other) : clock(other ? *other : system_clock) {}
+
+  SystemClock system_clock;
+  Clock& clock;
+  SystemRandom random;
+  std::optional<StoreLock> lock;
+  // The engine and the services hold the store by reference and are used by its callbacks: they go after it.
+  std::unique_ptr<SqliteStore> store;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<api::Services> services;
+  std::unique_ptr<Tending> tending;
+  std::unique_ptr<http::Server> server;
+
+  void stop() {
+    if (services) services->waiters.close();  // or the server would wait for them
+    server.reset();
+    if (services) services->backroom.close();
+    tending.reset();
+    store.reset();
+    services.reset();
+    engine.reset();
+    lock.reset();
+  }
+};
+
+Service::Service(Clock* clock) : parts_(std::make_unique<Parts>(clock)) {}
+Service::~Service() { stop(); }
+void Service::stop() { parts_->stop(); }
+std::uint16_t Service::port() const { return parts_->server ? parts_->server->port() : 0; }
+Engine& Service::engine() { return *parts_->engine; }
+
+Result<std::unique_ptr<Service>> Service::start(const ServeSettings& settings) { return start_with(settings, nullptr); }
+Result<std::unique_ptr<Service>> Service::start(const ServeSettings& settings, Clock& clock) {
+  return start_with(settings, &clock);
+}
+
+Result<std::unique_ptr<Service>> Service::start_with(const ServeSettings& settings, Clock* clock) {
+  const auto at = parse_listen(settings.listen);
+  if (!at) return std::unexpected(at.error());
+  if (!at->is_loopback && !settings.insecure_listen)
+    return fail(Code::INVALID_ARGUMENT, "listening on " + settings.listen +
+                                            " would show tokens and data to the network, as there is no TLS: put a "
+                                            "proxy in front, or say --insecure-listen");
+  std::unique_ptr<Service> service(new Service(clock));
+  if (const auto opened = service->open(settings); !opened) return std::unexpected(opened.error());
+  if (const auto listening = service->listen(settings, *at); !listening) return std::unexpected(listening.error());
+  return service;
+}
+
+Result<void> Service::open(const ServeSettings& settings) {
+  if (auto made = make_folder(settings.data_dir); !made) return made;
+  store_file_ = file_of(settings);
+  admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
+  auto lock = StoreLock::acquire(store_file_, settings.lock_patience, parts_->clock);
+  if (!lock) return std::unexpected(lock.error());
+  parts_->lock = std::move(*lock);
+  SqliteSettings sqlite = settings.sqlite;
+  sqlite.file = store_file_;
+  auto store = SqliteStore::open(std::move(sqlite), parts_->clock, parts_->random);
+  if (!store) return std::unexpected(store.error());
+  parts_->store = std::move(*store);
+  if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
+  parts_->engine = std::make_unique<Engine>(*parts_->store, parts_->clock, settings.engine);
+  parts_->services = std::make_unique<api::Services>(*parts_->engine, parts_->clock, parts_->random);
+  return parts_->services->tokens.refresh();
+}
+
+Result<void> Service::listen(const ServeSettings& settings, const ListenAddress& at) {
+  http::Settings http = settings.http;
+  http.address = at.address;
+  http.port = at.port;
+  http.threads = settings.threads;
+  http.cors.origins = settings.cors_origins;
+  auto server = http::Server::start(
+      std::move(http),
+      [&services = *parts_->services](http::Request& request, http::Reply reply) {
+        api::handle(services, request, std::move(reply));
+      },
+      parts_->clock);
+  if (!server) return fail(server.error().code, format_address(at.address, at.port) + ": " + server.error().detail);
+  parts_->server = std::move(*server);
+  parts_->tending = std::make_unique<Tending>(*parts_->engine);
+  url_ = "http://" + format_address(at.address, parts_->server->port());
+  return parts_->lock->announce(url_);
+}
+
+}  // namespace latchkey

@@ -1,0 +1,48 @@
+// Service: a running server. Builds, owns, starts and stops: store lock, store, engine, tending, API, HTTP. The only
+// place that names a back end.
+//
+// start() returns when it serves. stop() lets requests in flight be answered, then writes what is to be written behind,
+// then closes the store and lets its lock go; a second call does nothing. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/settings.hpp"
+
+namespace latchkey {
+
+class Service {
+ public:
+  // STORE_LOCKED when another process owns the store, LISTEN_FAILED, INVALID_ARGUMENT, STORE_UNAVAILABLE, STORE_FORMAT.
+  static Result<std::unique_ptr<Service>> start(const ServeSettings& settings);
+  // With another clock, which must outlive it.
+  static Result<std::unique_ptr<Service>> start(const ServeSettings& settings, Clock& clock);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  void stop();
+
+  std::uint16_t port() const;
+  // "http://127.0.0.1:7420"
+  const std::string& url() const { return url_; }
+  const std::string& store_file() const { return store_file_; }
+  const std::string& admin_key_file() const { return admin_key_file_; }
+  // For tests that need runs the API cannot make.
+  Engine& engine();
+
+ private:
+  struct Parts;
+  explicit Service(Clock* clock);
+  static Result<std::unique_ptr<Service>> start_with(const ServeSettings& settings, Clock* clock);
+  Result<void> open(const ServeSettings& settings);
+  Result<void> listen(const ServeSettings& settings, const ListenAddress& at);
+
+  std::unique_ptr<Parts> parts_;
+  std::string url_;
+  std::string store_file_;
+  std::string admin_key_file_;
+};
+
+}  // namespace latchkey

@@ -1,0 +1,40 @@
+// How `latchkey serve` is run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "engine/engine.hpp"
+#include "http/settings.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+
+namespace latchkey {
+
+struct ServeSettings {
+  std::string data_dir;                   // made (0700) when it is missing; holds the store and admin.key
+  std::string listen = "127.0.0.1:7420";  // address:port, [address]:port for IPv6; port 0 lets the kernel choose
+  bool insecure_listen = false;           // listen beyond loopback although there is no TLS
+  std::string store;                      // the SQLite file, or "sqlite:FILE"; DIR/latchkey.db when empty
+  std::vector<std::string> cors_origins;  // whose scripts may call; "*" for all; empty turns CORS off
+  unsigned threads = 2;                   // of the HTTP server
+  Duration lock_patience = std::chrono::seconds{5};  // for a command that has the store to let go
+  SqliteSettings sqlite;                             // how the store is tuned; its file comes from above
+  EngineSettings engine;                             // cache, retention, tending
+  http::Settings http;  // limits and deadlines; address, port, threads and CORS come from above
+};
+
+struct ListenAddress {
+  std::string address;
+  std::uint16_t port = 0;
+  bool is_loopback = false;
+};
+
+// INVALID_ARGUMENT unless it is an IP address (or "localhost") and a port.
+Result<ListenAddress> parse_listen(std::string_view text);
+// "127.0.0.1:7420", "[::1]:7420"
+std::string format_address(const std::string& address, std::uint16_t port);
+
+}  // namespace latchkey
