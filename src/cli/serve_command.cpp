@@ -1,6 +1,7 @@
 #include "cli/serve_command.hpp"
 
-#if __has_include("server/serve.hpp")
+// Not __has_include: ccache would not notice when the header comes.
+#ifdef LATCHKEY_HAS_SERVER
 #include "cli/place.hpp"
 #include "server/serve.hpp"
 

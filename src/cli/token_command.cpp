@@ -75,9 +75,7 @@ void add_create(CLI::App& token, const CliContext& context) {
   command->add_option("--role", options->role, "viewer, service, org-admin or admin")
       ->required()
       ->check(CLI::IsMember({"viewer", "service", "org-admin", "admin"}));
-  command
-      ->add_option("--for-tenant", options->wish.tenants, "Acts for this tenant; may be repeated (default: --tenant)")
-      ->take_all();
+  command->add_option("--tenant", options->wish.tenants, "Acts for this tenant; may be repeated")->take_all();
   add_duration(*command, "--expires", options->expires, "Good for this long, such as 30d (default: for ever)");
   command->add_flag("--json", options->json, "Print JSON");
   add_server_options(*command, options->place);

@@ -28,7 +28,7 @@ Result<StoreLock> StoreLock::acquire(const std::string& store_file, Duration pat
   const int file = ::open(path_of(store_file).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
     return fail(Code::STORE_UNAVAILABLE, "cannot open " + path_of(store_file) + ": " + std::strerror(errno));
-  StoreLock lock(file);
+  StoreLock lock(file, Held::no);
   const Duration until = clock.elapsed() + patience;
   while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR)
@@ -38,6 +38,7 @@ Result<StoreLock> StoreLock::acquire(const std::string& store_file, Duration pat
     if (clock.elapsed() >= until) return fail(Code::STORE_LOCKED, "another process owns " + store_file);
     ::poll(nullptr, 0, static_cast<int>(kLookAgain.count()));
   }
+  lock.held_ = Held::yes;
   // What a dead server left there is not true any more.
   if (::ftruncate(file, 0) != 0) return fail(Code::STORE_UNAVAILABLE, "cannot write " + path_of(store_file));
   return lock;
@@ -61,17 +62,19 @@ Result<void> StoreLock::announce(const std::string& address) {
   return {};
 }
 
-StoreLock::StoreLock(StoreLock&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+StoreLock::StoreLock(StoreLock&& other) noexcept : file_(std::exchange(other.file_, -1)), held_(other.held_) {}
 
 StoreLock& StoreLock::operator=(StoreLock&& other) noexcept {
   std::swap(file_, other.file_);
+  std::swap(held_, other.held_);
   return *this;
 }
 
 StoreLock::~StoreLock() {
   if (file_ < 0) return;
   // First the address, then the lock: nobody must find an address without an owner. A full disk cannot stop a cut.
-  if (::ftruncate(file_, 0) != 0) {
+  // Whoever did not get the lock must not touch the owner's address.
+  if (held_ == Held::yes && ::ftruncate(file_, 0) != 0) {
   }
   ::close(file_);
 }

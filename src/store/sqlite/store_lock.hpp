@@ -26,8 +26,10 @@ class StoreLock {
   Result<void> announce(const std::string& address);
 
  private:
-  explicit StoreLock(int file) : file_(file) {}
+  enum class Held : bool { no, yes };
+  StoreLock(int file, Held held) : file_(file), held_(held) {}
   int file_ = -1;
+  Held held_ = Held::no;
 };
 
 }  // namespace latchkey

@@ -20,6 +20,7 @@ TEST(StoreLock, HasOneOwnerAndTellsItsAddress) {
     ASSERT_TRUE(lock->announce("http://127.0.0.1:7420"));
     EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420");
     EXPECT_EQ(StoreLock::acquire(file, Duration{60'000}, clock).error().code, Code::STORE_LOCKED) << "at once";
+    EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "whoever is refused leaves the address alone";
   }
   EXPECT_FALSE(StoreLock::find_server(file));
   EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
