@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The API beside nginx's `return 200` under the same wrk scripts, alternating: claim + complete (each request counted, all
-durable) and replays over 10,000 keys. usage: compare_api.py build/release/bench/api_bench_server [rounds] [folder]
+durable) and replays over 10,000 keys. usage: compare_api.py build/release/latchkey [rounds] [folder]
 
 Prints one JSON object. nginx answers every request with a body like a claim's, so that the scripts do the same work.
 """
@@ -66,7 +66,8 @@ def main():
         with open(f"{folder}/nginx.conf", "w") as file:
             file.write(CONFIG.format(dir=folder, port=NGINX, body=BODY))
         subprocess.run(["nginx", "-c", f"{folder}/nginx.conf", "-p", folder], stderr=subprocess.DEVNULL, check=True)
-        server = subprocess.Popen([binary, f"{folder}/data", str(API)], stdout=subprocess.PIPE, text=True)
+        server = subprocess.Popen([binary, "serve", "--data-dir", f"{folder}/data", "--listen", f"127.0.0.1:{API}"],
+                                  stdout=subprocess.PIPE, text=True)
         rates = {"claims": [], "claims_nginx": [], "replays": [], "replays_nginx": []}
         try:
             while "Stop with" not in server.stdout.readline():
