@@ -4,9 +4,7 @@ install(TARGETS latchkey_base latchkey_model latchkey_keying latchkey_store latc
   latchkey_library latchkey_sqlite3 EXPORT latchkeyTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT latchkeyTargets NAMESPACE latchkey:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/latchkey)
 install(DIRECTORY include/latchkey DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET latchkey_cli)
-  install(TARGETS latchkey_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS latchkey_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/latchkeyConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES cmake/latchkeyConfig.cmake ${PROJECT_BINARY_DIR}/latchkeyConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/latchkey)

@@ -24,4 +24,10 @@ function(latchkey_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  if("concurrent" IN_LIST arg_LABELS)
+    add_dependencies(concurrent_tests ${name})
+  endif()
 endfunction()
+
+# What is built for ThreadSanitizer.
+add_custom_target(concurrent_tests)

@@ -90,6 +90,7 @@ class Transaction {
 class Latchkey {
  public:
   // Opens or creates the file. It belongs to this process until the object is gone; STORE_LOCKED if another has it.
+  // Other connections may read the file meanwhile; write it only inside run_in_transaction().
   explicit Latchkey(const std::string& sqlite_file);
   ~Latchkey();
   Latchkey(const Latchkey&) = delete;

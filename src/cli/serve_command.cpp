@@ -1,7 +1,5 @@
 #include "cli/serve_command.hpp"
 
-// Not __has_include: ccache would not notice when the header comes.
-#ifdef LATCHKEY_HAS_SERVER
 #include "cli/place.hpp"
 #include "server/serve.hpp"
 
@@ -26,10 +24,3 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
 }
 
 }  // namespace latchkey
-#else
-namespace latchkey {
-
-void add_serve_command(CLI::App&, const CliContext&) {}
-
-}  // namespace latchkey
-#endif

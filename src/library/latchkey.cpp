@@ -1,18 +1,15 @@
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/use_future.hpp>
 #include <future>
 #include <latchkey/latchkey.hpp>
-#include <thread>
 
 #include "engine/engine.hpp"
 #include "engine/run_once.hpp"
+#include "engine/tending.hpp"
 #include "keying/key_hash.hpp"
 #include "library/sqlite_transaction.hpp"
 #include "store/sqlite/sqlite_store.hpp"
@@ -92,8 +89,19 @@ class TransactionalClaims final : public Claims {
     claims_.extend(std::move(requests), std::move(done));
   }
   void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override {
-    const auto effecting = [this](sqlite3* handle) -> Ending {
+    // Once is enough: it takes the batch of all others with it.
+    if (*ended_transaction_) {
+      requests.front().ending =
+          Fail{.message = "the effect ended the transaction it was in", .code = "SQL_ERROR", .retryable = false};
+      return claims_.settle(std::move(requests), std::move(done));
+    }
+    const auto effecting = [this, ended = ended_transaction_](sqlite3* handle) -> Ending {
       SqliteTransaction transaction(handle);
+      const struct Look {
+        sqlite3* handle;
+        std::atomic<bool>& ended;
+        ~Look() { ended = is_ended(handle); }
+      } look{handle, *ended};
       return Complete{effect_(transaction), {}};
     };
     store_.settle_with(std::move(requests.front()), effecting,
@@ -107,6 +115,7 @@ class TransactionalClaims final : public Claims {
   Claims& claims_;
   SqliteStore& store_;
   const std::function<std::string(Transaction&)>& effect_;
+  std::shared_ptr<std::atomic<bool>> ended_transaction_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 // What a run that was settled, or is queued for its next try, means to the caller.
@@ -148,21 +157,17 @@ struct Latchkey::Parts {
   StoreLock lock;
   std::unique_ptr<SqliteStore> store;
   Engine engine;
-  asio::io_context tending;
-  asio::cancellation_signal stop_tending;
-  std::thread tender;
+  Tending tending;
 
   explicit Parts(const std::string& file)
       : lock(unwrap(StoreLock::acquire(file, std::chrono::seconds{5}, clock))),
         store(unwrap(SqliteStore::open({.file = file}, clock, random))),
-        engine(*store, clock, {}) {
-    asio::co_spawn(tending, engine.tend(), asio::bind_cancellation_slot(stop_tending.slot(), asio::detached));
-    tender = std::thread([this] { tending.run(); });
-  }
+        engine(*store, clock, {}),
+        tending(engine) {}
 
   ~Parts() {
-    asio::post(tending, [this] { stop_tending.emit(asio::cancellation_type::terminal); });
-    tender.join();
+    tending.stop();
+    store.reset();
   }
 
   // Runs a coroutine on the calling thread until it has an answer.

@@ -95,6 +95,31 @@ TEST_F(Library, LatchkeysOwnTablesAndTransactionsAreOutOfReach) {
   }
 }
 
+TEST_F(Library, AnEffectThatRollsEverythingBackFailsAloneAndLeavesNothing) {
+  keys_->run_in_transaction({.function = "f", .key = "a"}, [](Transaction& tx) {
+    tx.execute("CREATE TABLE t (x INTEGER PRIMARY KEY)");
+    tx.execute("INSERT INTO t VALUES (1)");
+    return std::string();
+  });
+  const Outcome outcome = keys_->run_in_transaction({.function = "f", .key = "b"}, [](Transaction& tx) {
+    tx.execute("INSERT INTO t VALUES (2)");
+    try {
+      tx.execute("INSERT OR ROLLBACK INTO t VALUES (1)");
+    } catch (const Failure&) {
+    }
+    try {
+      tx.execute("INSERT INTO t VALUES (3)");
+    } catch (const Failure&) {
+    }
+    return std::string();
+  });
+  EXPECT_EQ(outcome.how, How::failed);
+  const Outcome count = keys_->run_in_transaction({.function = "f", .key = "c"}, [](Transaction& tx) {
+    return std::to_string(std::get<std::int64_t>(tx.query("SELECT count(*) FROM t")[0][0]));
+  });
+  EXPECT_EQ(count.result, "1");
+}
+
 TEST_F(Library, SaysWhatIsWrong) {
   try {
     keys_->run({.function = "f", .key = std::string(600, 'k')}, [] { return std::string(); });

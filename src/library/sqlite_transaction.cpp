@@ -40,9 +40,12 @@ Value read_value(sqlite3_stmt* statement, int column) {
 
 }  // namespace
 
+bool is_ended(sqlite3* handle) { return sqlite3_get_autocommit(handle) != 0; }
+
 void SqliteTransaction::execute(std::string_view sql, const Row& parameters) { query(sql, parameters); }
 
 std::vector<Row> SqliteTransaction::query(std::string_view sql, const Row& parameters) {
+  if (sqlite3_get_autocommit(handle_)) throw Failure("SQL_ERROR", "a statement has rolled back the transaction");
   sqlite3_stmt* raw = nullptr;
   const char* rest = nullptr;
   if (sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), &raw, &rest) != SQLITE_OK) raise(handle_);

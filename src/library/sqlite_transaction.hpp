@@ -17,4 +17,7 @@ class SqliteTransaction final : public Transaction {
   sqlite3* handle_;
 };
 
+// Whether no transaction is open on the connection any more.
+bool is_ended(sqlite3* handle);
+
 }  // namespace latchkey

@@ -2,17 +2,12 @@
 
 #include <sys/stat.h>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <thread>
 
 #include "api/router.hpp"
+#include "engine/tending.hpp"
 #include "http/server.hpp"
 #include "server/admin_key.hpp"
 #include "store/sqlite/sqlite_store.hpp"
@@ -39,26 +34,6 @@ std::string file_of(const ServeSettings& settings) {
   return std::string(store);
 }
 
-// Runs Engine::tend() on a thread of its own until it is stopped.
-class Tending {
- public:
-  explicit Tending(Engine& engine) {
-    asio::co_spawn(io_, engine.tend(), asio::bind_cancellation_slot(stop_.slot(), [](std::exception_ptr error) {
-                     if (error) std::rethrow_exception(error);
-                   }));
-    thread_ = std::thread([this] { io_.run(); });
-  }
-  ~Tending() {
-    asio::post(io_, [this] { stop_.emit(asio::cancellation_type::terminal); });
-    thread_.join();
-  }
-
- private:
-  asio::io_context io_;
-  asio::cancellation_signal stop_;
-  std::thread thread_;
-};
-
 }  // namespace
 
 // In the order in which they need each other; destroyed from the last to the first.
@@ -80,8 +55,9 @@ struct Service::Parts {
     if (services) services->waiters.close();  // or the server would wait for them
     server.reset();
     if (services) services->backroom.close();
-    tending.reset();
+    if (tending) tending->stop();
     store.reset();
+    tending.reset();
     services.reset();
     engine.reset();
     lock.reset();

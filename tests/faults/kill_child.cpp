@@ -62,8 +62,9 @@ int main(int, char** argv) {
   using namespace latchkey;
   SystemClock clock;
   SystemRandom random;
-  auto store = SqliteStore::open({.file = argv[1], .merge = {.window = 64, .window_max = 64, .slice_min = 8}, .checkpoint_pages = 100},
-                                 clock, random);
+  auto store = SqliteStore::open(
+      {.file = argv[1], .merge = {.window = 64, .window_max = 64, .slice_min = 8}, .checkpoint_pages = 100}, clock,
+      random);
   if (!store) return 1;
   say("R\n");
   std::vector<std::thread> callers;

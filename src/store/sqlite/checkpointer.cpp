@@ -1,16 +1,17 @@
 #include "store/sqlite/checkpointer.hpp"
 
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
 #include "store/tables.hpp"
 
 namespace latchkey {
 
-Checkpointer::Checkpointer(Database& writer, std::string file, const char* vfs, int pages)
-    : writer_(writer), file_(std::move(file)), vfs_(vfs), pages_(pages) {
-  if (!vfs_) thread_ = std::thread([this] { sync_file(); });
+Checkpointer::Checkpointer(Database& writer, const std::string& file, const char* vfs, int pages, Syncing syncing)
+    : writer_(writer), guard_(file, vfs, Access::read), pages_(pages) {
+  // Reads once: a connection that never did has not opened its file yet.
+  guard_.execute("SELECT 1 FROM lk_state");
+  if (!sync_file()) throw TablesError(Code::STORE_UNAVAILABLE, "the file cannot be synced");
+  if (syncing == Syncing::by_thread) thread_ = std::thread([this] { work(); });
 }
 
 Checkpointer::~Checkpointer() {
@@ -20,67 +21,78 @@ Checkpointer::~Checkpointer() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  if (phase() == Phase::syncing) set_phase(sync_file() ? Phase::synced : Phase::failed);
+  // SQLite would find everything copied and delete the log.
+  if (has_failed()) sqlite3_db_config(writer_.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 void Checkpointer::after_commit(int wal_pages) {
-  Phase phase;
-  {
-    const std::lock_guard lock(mutex_);
-    phase = phase_;
+  if (phase() == Phase::idle) {
+    if (wal_pages < pages_) return;
+    guard_.execute("BEGIN; SELECT 1 FROM lk_state");
+    copy_without_sync();
+    set_phase(Phase::syncing);
+    changed_.notify_all();
+    return;
   }
-  switch (phase) {
-    case Phase::syncing:
-      return;
-    case Phase::failed:
-      throw TablesError(Code::STORE_UNAVAILABLE, "SQLite, checkpoint: the file could not be synced");
-    case Phase::idle:
-      if (wal_pages < pages_) return;
-      if (vfs_) return copy(true);
-      return start_sync();
-    case Phase::synced:
-      break;
+  if (phase() == Phase::syncing) {
+    if (thread_.joinable()) return;
+    set_phase(sync_file() ? Phase::synced : Phase::failed);
   }
-  guard_.reset();
-  copy(true);
+  if (has_failed()) throw TablesError(Code::STORE_UNAVAILABLE, "SQLite, checkpoint: the file could not be synced");
+  guard_.execute("COMMIT");
+  set_phase(Phase::idle);
+  copy_and_sync();
+}
+
+bool Checkpointer::has_failed() { return phase() == Phase::failed; }
+
+// Full: the log stays as it is and is tried again. Busy: a reader stands further back.
+void Checkpointer::copy_and_sync() {
+  const int code =
+      sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr) & 0xff;
+  if (code != SQLITE_OK && code != SQLITE_BUSY && code != SQLITE_FULL) writer_.raise("checkpoint");
+}
+
+void Checkpointer::copy_without_sync() {
+  writer_.execute("PRAGMA synchronous = OFF");
+  try {
+    copy_and_sync();
+  } catch (const TablesError&) {
+    set_phase(Phase::failed);
+    throw;
+  }
+  writer_.execute("PRAGMA synchronous = FULL");
+}
+
+// By SQLite's own handle: closing one of ours would drop the locks that SQLite holds on the file.
+bool Checkpointer::sync_file() {
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(guard_.handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file->pMethods)
+    return false;
+  return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK;
+}
+
+Checkpointer::Phase Checkpointer::phase() {
   const std::lock_guard lock(mutex_);
-  phase_ = Phase::idle;
+  return phase_;
 }
 
-void Checkpointer::start_sync() {
-  guard_ = std::make_unique<Database>(file_, vfs_, Access::read);
-  guard_->execute("BEGIN; SELECT 1 FROM lk_state");
-  copy(false);
-  {
-    const std::lock_guard lock(mutex_);
-    phase_ = Phase::syncing;
-  }
-  changed_.notify_all();
+void Checkpointer::set_phase(Phase phase) {
+  const std::lock_guard lock(mutex_);
+  phase_ = phase;
 }
 
-// The log itself is synced by every commit; `sync` is for the file it is copied into.
-void Checkpointer::copy(bool sync) {
-  if (!sync) writer_.execute("PRAGMA synchronous = OFF");
-  const int code = sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-  if (!sync) writer_.execute("PRAGMA synchronous = FULL");
-  // Full: the log stays as it is and is tried again. Busy: a reader stands further back.
-  if (code == SQLITE_OK || code == SQLITE_BUSY || code == SQLITE_FULL) return;
-  writer_.raise("checkpoint");
-}
-
-void Checkpointer::sync_file() {
-  const int file = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
+void Checkpointer::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closing_ || phase_ == Phase::syncing; });
-    if (phase_ == Phase::syncing) {
-      lock.unlock();
-      const bool good = file >= 0 && ::fdatasync(file) == 0;
-      lock.lock();
-      phase_ = good ? Phase::synced : Phase::failed;
-    }
-    if (closing_) break;
+    if (phase_ != Phase::syncing) return;
+    lock.unlock();
+    const bool good = sync_file();
+    lock.lock();
+    phase_ = good ? Phase::synced : Phase::failed;
   }
-  if (file >= 0) ::close(file);
 }
 
 }  // namespace latchkey

@@ -1,4 +1,6 @@
 // The merge: recent runs move from the window in memory into the index tables, a slice per commit.
+#include <algorithm>
+
 #include "base/assert.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
@@ -14,7 +16,7 @@ void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
   }
   const auto slice = window_.next_slice(amount);
   for (const KeyWindow::Entry& entry : slice)
-    if (window_.is_frozen(entry)) put_key(entry);
+    if (window_.is_frozen(entry) && std::ranges::find(erased_, entry) == erased_.end()) put_key(entry);
   slice_ = slice.size();
 
   const Seq listed = std::min(merging_to_, state_.listed + static_cast<Seq>(amount));

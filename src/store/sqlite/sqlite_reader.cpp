@@ -1,5 +1,7 @@
 #include "store/sqlite/sqlite_reader.hpp"
 
+#include <sqlite3.h>
+
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -7,6 +9,12 @@
 #include "store/sqlite/letter_rows.hpp"
 
 namespace latchkey {
+namespace {
+
+// Rows that one page may read.
+constexpr std::size_t kLookedAtMost = 50'000;
+
+}  // namespace
 
 SqliteReader::SqliteReader(const std::string& file, const char* vfs, const KeyWindow& window)
     : database_(file, vfs, Access::read),
@@ -109,14 +117,15 @@ Page SqliteReader::list(const ListQuery& query) {
   database_.execute("BEGIN");
   const struct End {
     Database& database;
-    ~End() { database.execute("ROLLBACK"); }
+    // An I/O error may have ended it already.
+    ~End() { sqlite3_exec(database.handle(), "ROLLBACK", nullptr, nullptr, nullptr); }
   } end{database_};
   Page page;
   if (query.limit == 0) return page;
   auto before = static_cast<Seq>(read_cursor(query.cursor));
   // Asks for one more than the page holds, to know whether there is a next one.
   const std::uint32_t step = std::max<std::uint32_t>(query.limit + 1, 100);
-  while (true) {
+  for (std::size_t looked = 0; looked < kLookedAtMost; looked += step) {
     const auto seqs = candidates(query, before, step);
     for (const Seq seq : seqs) {
       before = seq;
@@ -133,6 +142,9 @@ Page SqliteReader::list(const ListQuery& query) {
     }
     if (seqs.size() < step) return page;
   }
+  // A page may be short, even empty, and still have a next one: a rare filter must not hold the reader for minutes.
+  page.next = write_cursor(static_cast<std::uint64_t>(before));
+  return page;
 }
 
 DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {

@@ -103,18 +103,22 @@ void SqliteStore::open_connections() {
   writer_ = open_writer(settings_, &wal_pages_);
   tables_ = std::make_unique<SqliteTables>(*writer_, random_, window_, settings_.merge);
   tables_->load();
-  checkpointer_ = std::make_unique<Checkpointer>(*writer_, settings_.file, settings_.vfs, settings_.checkpoint_pages);
+  checkpointer_ = std::make_unique<Checkpointer>(*writer_, settings_.file, settings_.vfs, settings_.checkpoint_pages,
+                                                 settings_.stepped ? Syncing::in_place : Syncing::by_thread);
   const auto deadline = tables_->next_deadline();
   next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
   auto reader = std::make_shared<SqliteReader>(settings_.file, settings_.vfs, window_);
+  auto lister = std::make_shared<SqliteReader>(settings_.file, settings_.vfs, window_);
   const std::lock_guard lock(reader_mutex_);
   reader_ = std::move(reader);
+  lister_ = std::move(lister);
 }
 
 void SqliteStore::close_connections() {
   {
     const std::lock_guard lock(reader_mutex_);
     reader_.reset();
+    lister_.reset();
   }
   tables_.reset();
   checkpointer_.reset();
@@ -214,12 +218,11 @@ void SqliteStore::reopen() {
   try {
     // The log must outlive the connections, or what failed to reach the file is gone with it.
     if (writer_) sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    sync_failed_ |= checkpointer_ && checkpointer_->has_failed();
     close_connections();
     open_connections();
-    // What the log holds may only be in the page cache: once it is in the file and synced, it is durable.
-    if (sqlite3_wal_checkpoint_v2(writer_->handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr) !=
-        SQLITE_OK)
-      writer_->raise("checkpoint");
+    make_log_durable();
+    sync_failed_ = false;
   } catch (const TablesError& error) {
     spdlog::error("sqlite: cannot reopen {}: {}", settings_.file, error.what());
     close_connections();
@@ -235,13 +238,26 @@ void SqliteStore::reopen() {
   unknown_.clear();
 }
 
+// What the log holds may only be in the page cache: once it is in the file and synced, it is durable.
+void SqliteStore::make_log_durable() {
+  int pages = 0, copied = 0;
+  const auto checkpoint = [&](int mode) {
+    return sqlite3_wal_checkpoint_v2(writer_->handle(), nullptr, mode, &pages, &copied);
+  };
+  // Another process may have kept SQLite's mark of what is in the file; after a failed sync it is not to be believed.
+  if (sync_failed_ && (checkpoint(SQLITE_CHECKPOINT_NOOP) != SQLITE_OK || copied > 0))
+    throw TablesError(Code::STORE_UNAVAILABLE, "a reader keeps the old log's index: close it");
+  if (checkpoint(SQLITE_CHECKPOINT_PASSIVE) != SQLITE_OK) writer_->raise("checkpoint");
+  if (copied < pages) throw TablesError(Code::STORE_UNAVAILABLE, "a reader keeps the log from being copied");
+}
+
 void SqliteStore::answer(Batch& batch) {
   for (auto& command : batch) command->finish(command->error ? &*command->error : nullptr);
 }
 
 void SqliteStore::checkpoint_if_due() {
   try {
-    checkpointer_->after_commit(wal_pages_);
+    checkpointer_->after_commit(std::exchange(wal_pages_, 0));
   } catch (const TablesError& error) {
     // What the file lacks is still in the log: that is copied and synced once more.
     spdlog::error("sqlite: {}", error.what());

@@ -1,8 +1,8 @@
 // SqliteStore: the default store, in one SQLite file. Every write is a command; one writer thread takes all that wait,
 // applies them in one transaction (synchronous=FULL) and then answers them: load makes batches larger, not slower.
 //
-// The file belongs to one process at a time: take its lock first (store_lock.hpp). Other connections may read it, and
-// may have tables of their own in it.
+// The file belongs to one process at a time: take its lock first (store_lock.hpp). Other connections may read it; they
+// must not write it. A user's own tables in it are written by settle_with() alone.
 //
 // Failure: a batch that cannot be written is undone, memory included, and its commands are answered STORE_FULL or
 // STORE_UNAVAILABLE; those that only read are answered as usual. For a second after that nothing is changed. A commit
@@ -97,7 +97,8 @@ class SqliteStore final : public Store, private Records {
   template <class T, class Apply>
   Result<T> call(Apply apply);
   template <class Read>
-  auto read(Read read) -> Result<decltype(read(std::declval<SqliteReader&>()))>;
+  auto read(std::shared_ptr<SqliteReader> SqliteStore::* which, Read read)
+      -> Result<decltype(read(std::declval<SqliteReader&>()))>;
 
   void open_connections();
   void close_connections();
@@ -108,6 +109,7 @@ class SqliteStore final : public Store, private Records {
   void refuse(const TablesError& error, std::size_t commands);
   void reopen();
   void answer(Batch& batch);
+  void make_log_durable();
   void checkpoint_if_due();
 
   const SqliteSettings settings_;
@@ -118,14 +120,16 @@ class SqliteStore final : public Store, private Records {
   std::unique_ptr<Database> writer_;
   std::unique_ptr<SqliteTables> tables_;
   std::unique_ptr<Checkpointer> checkpointer_;
-  std::mutex reader_mutex_;  // guards the pointer, not the reads
-  std::shared_ptr<SqliteReader> reader_;
+  std::mutex reader_mutex_;               // guards the pointer, not the reads
+  std::shared_ptr<SqliteReader> reader_;  // for look-ups
+  std::shared_ptr<SqliteReader> lister_;  // for lists, which may take long
   CommandQueue<std::unique_ptr<SqliteCommand>> queue_;
   Batch unknown_;  // whose commit may or may not be in the file
   std::int64_t unknown_number_ = 0;
   std::optional<Error> refusing_;
   Duration refusing_until_{};
-  int wal_pages_ = 0;
+  bool sync_failed_ = false;  // of a checkpoint, not mended yet
+  int wal_pages_ = 0;         // in the log, as of the last commit
   std::atomic<std::int64_t> next_deadline_ms_;
   std::thread thread_;
 };

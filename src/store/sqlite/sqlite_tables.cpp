@@ -1,5 +1,7 @@
 #include "store/sqlite/sqlite_tables.hpp"
 
+#include <sqlite3.h>
+
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -134,7 +136,8 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
 }
 
 void SqliteTables::rollback() {
-  if (database_.in_transaction()) database_.execute("ROLLBACK");
+  // After some errors SQLite has rolled back by itself.
+  sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     open_runs_.erase(change->seq);
     if (change->after) agenda_.remove(*change->after);

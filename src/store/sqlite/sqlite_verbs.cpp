@@ -62,11 +62,12 @@ Result<T> SqliteStore::call(Apply apply) {
 }
 
 template <class Read>
-auto SqliteStore::read(Read read) -> Result<decltype(read(std::declval<SqliteReader&>()))> {
+auto SqliteStore::read(std::shared_ptr<SqliteReader> SqliteStore::* which, Read read)
+    -> Result<decltype(read(std::declval<SqliteReader&>()))> {
   std::shared_ptr<SqliteReader> reader;
   {
     const std::lock_guard lock(reader_mutex_);
-    reader = reader_;
+    reader = this->*which;
   }
   if (!reader) return fail(Code::STORE_UNAVAILABLE, "the store cannot be opened");
   try {
@@ -108,16 +109,16 @@ void SqliteStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::mo
 }
 
 Result<std::optional<Run>> SqliteStore::find(const std::optional<std::string>& tenant, RunId id) {
-  return read([&](SqliteReader& reader) { return reader.find(tenant, id); });
+  return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find(tenant, id); });
 }
 Result<std::optional<Run>> SqliteStore::find_latest(const KeyName& name) {
-  return read([&](SqliteReader& reader) { return reader.find_latest(name); });
+  return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find_latest(name); });
 }
 Result<Page> SqliteStore::list(const ListQuery& query) {
-  return read([&](SqliteReader& reader) { return reader.list(query); });
+  return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list(query); });
 }
 Result<std::optional<Duplicates>> SqliteStore::find_duplicates(RunId id) {
-  return read([&](SqliteReader& reader) { return reader.find_duplicates(id); });
+  return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find_duplicates(id); });
 }
 
 std::optional<Instant> SqliteStore::next_deadline() {
@@ -127,13 +128,13 @@ std::optional<Instant> SqliteStore::next_deadline() {
 }
 
 Result<DeadLetterPage> SqliteStore::list_dead_letters(const DeadLetterQuery& query) {
-  return read([&](SqliteReader& reader) { return reader.list_dead_letters(query); });
+  return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list_dead_letters(query); });
 }
 Result<std::optional<DeadLetter>> SqliteStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  return read([&](SqliteReader& reader) { return reader.find_dead_letter(tenant, id); });
+  return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.find_dead_letter(tenant, id); });
 }
 Result<std::vector<DeadLetterMember>> SqliteStore::list_members(Uuid dead_letter, std::uint32_t limit) {
-  return read([&](SqliteReader& reader) { return reader.list_members(dead_letter, limit); });
+  return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list_members(dead_letter, limit); });
 }
 Result<std::optional<DeadLetter>> SqliteStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                            const std::string& actor) {
@@ -146,7 +147,7 @@ Result<std::monostate> SqliteStore::add_token(const TokenRecord& token) {
       [&, this](Applying) { return tables_->change([&](Database& db) { write_token(db, token); }); });
 }
 Result<std::vector<TokenRecord>> SqliteStore::list_tokens() {
-  return read([](SqliteReader& reader) { return reader.list_tokens(); });
+  return read(&SqliteStore::lister_, [](SqliteReader& reader) { return reader.list_tokens(); });
 }
 Result<bool> SqliteStore::revoke_token(const std::string& id) {
   return call<bool>([=, this](Applying with) {

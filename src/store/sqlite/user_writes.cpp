@@ -30,8 +30,15 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 }
 
 struct Authorizing {
-  explicit Authorizing(sqlite3* handle) : handle(handle) { sqlite3_set_authorizer(handle, authorize, nullptr); }
-  ~Authorizing() { sqlite3_set_authorizer(handle, nullptr, nullptr); }
+  explicit Authorizing(sqlite3* handle) : handle(handle) {
+    sqlite3_set_authorizer(handle, authorize, nullptr);
+    // If a statement rolls the transaction back (OR ROLLBACK), what follows must not commit by itself.
+    sqlite3_commit_hook(handle, [](void*) { return 1; }, nullptr);
+  }
+  ~Authorizing() {
+    sqlite3_set_authorizer(handle, nullptr, nullptr);
+    sqlite3_commit_hook(handle, nullptr, nullptr);
+  }
   sqlite3* handle;
 };
 
@@ -51,8 +58,8 @@ Ending SqliteTables::in_savepoint(const std::function<Ending(sqlite3*)>& effect)
   } catch (...) {
     ending = Fail{.message = "an exception of unknown type", .code = "EXCEPTION"};
   }
-  // A full disk inside the effect may have rolled back everything: then nothing of this batch may be kept.
-  if (!database_.in_transaction()) throw TablesError(Code::STORE_FULL, "the transaction was rolled back");
+  // A failed write, or OR ROLLBACK, inside the effect has rolled back everything: nothing of this batch may be kept.
+  if (!database_.in_transaction()) throw TablesError(Code::STORE_UNAVAILABLE, "the effect ended the transaction");
   database_.execute(keep ? "RELEASE lk_user" : "ROLLBACK TO lk_user; RELEASE lk_user");
   return ending;
 }
