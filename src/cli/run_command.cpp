@@ -135,6 +135,8 @@ RunOnceSettings make_settings(const RunOptions& options) {
   if (options.wait_for) settings.wait_max = *options.wait_for;
   settings.poll_max = std::chrono::milliseconds{500};
   settings.patience = std::chrono::seconds{10};
+  // What was done is worth some insistence, but a cron job must not wait for ever.
+  settings.settle_patience = std::chrono::minutes{10};
   return settings;
 }
 

@@ -69,7 +69,7 @@ Result<absl::TimeZone> find_time_zone(std::string_view name) {
 
 std::string compute_grain_label(Grain grain, Instant at, absl::TimeZone zone) {
   const bool local = grain.unit >= Unit::DAY;
-  const absl::CivilSecond time = (local ? zone : absl::UTCTimeZone()).At(absl::FromChrono(at)).cs;
+  const absl::CivilSecond time = (local ? zone : absl::UTCTimeZone()).At(absl::FromUnixMillis(to_ms(at))).cs;
   const std::string date = fmt::format("{:04}-{:02}-{:02}", time.year(), time.month(), time.day());
   switch (grain.unit) {
     case Unit::MINUTES:

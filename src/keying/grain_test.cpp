@@ -60,5 +60,15 @@ TEST(TimeZone, RefusesWhatIsNoZoneName) {
     EXPECT_EQ(find_time_zone(name).error().code, Code::INVALID_ARGUMENT) << name;
 }
 
+// A clock in nanoseconds would wrap here, and two days would share a key.
+TEST(Grain, LabelsDatesFarAway) {
+  const auto day = [](const char* at) {
+    return compute_grain_label(*parse_grain("day"), *parse_rfc3339(at), absl::UTCTimeZone());
+  };
+  EXPECT_EQ(day("2300-01-01T00:00:00Z"), "2300-01-01");
+  EXPECT_EQ(day("1500-06-01T00:00:00Z"), "1500-06-01");
+  EXPECT_EQ(day("9999-12-31T23:59:59Z"), "9999-12-31");
+}
+
 }  // namespace
 }  // namespace latchkey

@@ -59,9 +59,9 @@ bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) =
 
 void Database::raise(const char* doing) const {
   const int code = sqlite3_errcode(handle_) & 0xff;
-  throw TablesError(code == SQLITE_FULL     ? Code::STORE_FULL
-                    : code == SQLITE_NOTADB ? Code::STORE_FORMAT
-                                            : Code::STORE_UNAVAILABLE,
+  throw TablesError(code == SQLITE_FULL                               ? Code::STORE_FULL
+                    : code == SQLITE_NOTADB || code == SQLITE_CORRUPT ? Code::STORE_FORMAT
+                                                                      : Code::STORE_UNAVAILABLE,
                     std::string("SQLite, ") + doing + ": " + sqlite3_errmsg(handle_));
 }
 

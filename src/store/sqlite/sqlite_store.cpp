@@ -1,7 +1,9 @@
 #include "store/sqlite/sqlite_store.hpp"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <limits>
 #include <utility>
@@ -15,6 +17,12 @@ namespace {
 
 constexpr int kFormat = 1;
 constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
+
+// Inputs and results are nobody else's business. SQLite gives its other files the same rights.
+void create_private(const std::string& file) {
+  const int made = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (made >= 0) ::close(made);
+}
 
 std::unique_ptr<Database> open_writer(const SqliteSettings& settings, int* wal_pages) {
   auto database = std::make_unique<Database>(settings.file, settings.vfs, Access::write);
@@ -49,6 +57,7 @@ void create_or_check(Database& database) {
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteSettings settings, Clock& clock, Random& random) {
   try {
     Instant mark;
+    if (!settings.vfs) create_private(settings.file);
     {
       int unused = 0;
       const auto database = open_writer(settings, &unused);
