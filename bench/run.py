@@ -39,7 +39,7 @@ def machine():
 
 def store_figures(folder):
     store, baseline = f"{BUILD}/bench/store_bench", f"{BUILD}/bench/baseline_bench"
-    count, rounds = (50_000, 1) if QUICK else (400_000, 3)
+    count, rounds = (50_000, 1) if QUICK else (300_000, 3)
     figures = {"baseline_pairs_s": [], "pairs_s": [], "jobs_s": [], "pairs_over_baseline": [], "jobs_over_pairs": []}
     for _ in range(rounds):
         slow = run(baseline, count, cwd=folder)["pairs_s"]
@@ -112,7 +112,7 @@ def main():
     try:
         figures["canonical"] = run(f"{BUILD}/bench/canonical_bench")
         figures["store"] = store_figures(folder)
-        figures["api"] = run(sys.executable, f"{ROOT}/bench/wrk/compare_api.py", f"{BUILD}/latchkey", 1 if QUICK else 5, folder)
+        figures["api"] = run(sys.executable, f"{ROOT}/bench/wrk/compare_api.py", f"{BUILD}/latchkey", 1 if QUICK else 3, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     figures["table"] = rows(figures)
