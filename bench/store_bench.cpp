@@ -158,13 +158,16 @@ void run_alone(const std::string& folder_file, Store& store, std::uint64_t count
 // The rate as the table grows; leaves the file as a killed process would, for `reopen`.
 void run_growth(Store& store, std::uint64_t total) {
   constexpr std::uint64_t kStep = 200'000;
-  double first = 0, last = 0;
+  // One step is at the mercy of the machine: the last rate is the median of five.
+  std::vector<double> rates;
   for (std::uint64_t at = 0; at < total; at += kStep) {
-    last = Pairs(store, at, kStep).run(1024);
-    if (at == 0) first = last;
+    rates.push_back(Pairs(store, at, kStep).run(1024));
+    const double last = rates.back();
     std::fprintf(stderr, "%9llu keys: %.0f pairs/s, %.0f MB resident\n", static_cast<unsigned long long>(at + kStep),
                  last, resident_mb());
   }
+  const double first = rates.front();
+  const double last = percentile({rates.end() - std::min<std::ptrdiff_t>(5, std::ssize(rates)), rates.end()}, .5);
   fmt::print(R"({{"keys":{},"first_pairs_s":{:.0f},"last_pairs_s":{:.0f},"ratio":{:.2f},"resident_mb":{:.0f}}})"
              "\n",
              total, first, last, last / first, resident_mb());

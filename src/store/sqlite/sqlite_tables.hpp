@@ -45,9 +45,9 @@ class Scopes {
 // How many fresh runs make a merge worth while, and how fast it runs beside the load. The larger the window is beside
 // what is merged already, the more keys share a page; the smaller, the less there is to replay after a crash.
 struct MergeSettings {
-  std::size_t window = 64 * 1024;       // at least this many
-  std::size_t window_max = 512 * 1024;  // and at most these
-  std::size_t share = 12;               // in between: a twelfth of the runs that are merged
+  std::size_t window = 64 * 1024;        // at least this many
+  std::size_t window_max = 1024 * 1024;  // and at most these
+  std::size_t share = 6;                 // in between: a sixth of the runs that are merged
   std::size_t slice_min = 256;
 };
 
