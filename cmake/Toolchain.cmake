@@ -21,6 +21,7 @@ target_compile_options(latchkey_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wno-missing-field-initializers -Wno-missing-designated-field-initializers
   -Werror=return-type -Werror=unused-result -Werror=switch -fno-omit-frame-pointer
   $<$<COMPILE_LANGUAGE:CXX>:-Xclang -fno-pch-timestamp>)
+target_compile_definitions(latchkey_options INTERFACE BOOST_ASIO_SEPARATE_COMPILATION)
 target_link_options(latchkey_options INTERFACE -fuse-ld=lld-19)
 add_compile_options($<$<CONFIG:Debug>:-O1> $<$<CONFIG:Debug>:-gline-tables-only>)
 if(LATCHKEY_SANITIZE)

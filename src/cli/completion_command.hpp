@@ -1,8 +1,7 @@
 // `latchkey completion` and `latchkey man`, made from the tree of commands, so that they never lag behind it.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 
 namespace latchkey {

@@ -1,8 +1,7 @@
 // `latchkey dlq list | show | acknowledge`: dead letters, what failed for good.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 
 namespace latchkey {

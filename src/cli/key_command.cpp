@@ -1,5 +1,6 @@
 #include "cli/key_command.hpp"
 
+#include <CLI/CLI.hpp>
 #include <istream>
 #include <iterator>
 #include <memory>

@@ -10,11 +10,11 @@
 // status is then 2 when the flags are wrong and 65 when the JSON is.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <iosfwd>
 
 #include "base/clock.hpp"
+#include "cli/cli_fwd.hpp"
 #include "cli/exit_codes.hpp"
 
 namespace latchkey {

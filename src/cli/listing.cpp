@@ -1,5 +1,6 @@
 #include "cli/listing.hpp"
 
+#include <CLI/CLI.hpp>
 #include <ostream>
 
 namespace latchkey {

@@ -1,11 +1,11 @@
 // What the commands that list and show have in common.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 #include "cli/desk.hpp"
 #include "cli/place.hpp"

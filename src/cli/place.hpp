@@ -1,11 +1,11 @@
 // Place: where the runs are that a command is about: the flags that every command has, and what follows from them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
 #include "base/error.hpp"
+#include "cli/cli_fwd.hpp"
 
 namespace latchkey {
 

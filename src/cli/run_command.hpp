@@ -5,8 +5,7 @@
 // (--strict); 69 store or server cannot be reached; 2 usage; 128 + n when latchkey itself was told to end.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 
 namespace latchkey {

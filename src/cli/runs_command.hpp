@@ -1,8 +1,7 @@
 // `latchkey runs list | show | cancel | retry`.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 
 namespace latchkey {

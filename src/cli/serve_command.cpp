@@ -1,5 +1,7 @@
 #include "cli/serve_command.hpp"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/place.hpp"
 #include "server/serve.hpp"
 

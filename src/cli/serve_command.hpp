@@ -1,8 +1,7 @@
 // `latchkey serve`: the HTTP API on the store in the data directory.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 
 namespace latchkey {

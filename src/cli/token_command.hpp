@@ -1,8 +1,7 @@
 // `latchkey token create | list | revoke`: a server's tokens. Needs a running server.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
+#include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 
 namespace latchkey {

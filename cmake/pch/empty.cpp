@@ -1,0 +1,2 @@
+// CMake wants a source beside a precompiled header.
+int main() { return 0; }

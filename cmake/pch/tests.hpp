@@ -1,0 +1,4 @@
+// As common.hpp, with GoogleTest.
+#include <gtest/gtest.h>
+
+#include "common.hpp"
