@@ -1,4 +1,4 @@
-// In-process figures of the SQLite store: store_bench pairs N | jobs N | alone N | grow N | reopen FILE
+// In-process figures of the SQLite store: store_bench pairs N | jobs N | alone N | grow N FILE [FROM] | reopen FILE
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -156,11 +156,11 @@ void run_alone(const std::string& folder_file, Store& store, std::uint64_t count
 }
 
 // The rate as the table grows; leaves the file as a killed process would, for `reopen`.
-void run_growth(Store& store, std::uint64_t total) {
+void run_growth(Store& store, std::uint64_t from, std::uint64_t total) {
   constexpr std::uint64_t kStep = 200'000;
   // One step is at the mercy of the machine: the last rate is the median of five.
   std::vector<double> rates;
-  for (std::uint64_t at = 0; at < total; at += kStep) {
+  for (std::uint64_t at = from; at < total; at += kStep) {
     rates.push_back(Pairs(store, at, kStep).run(1024));
     const double last = rates.back();
     std::fprintf(stderr, "%9llu keys: %.0f pairs/s, %.0f MB resident\n", static_cast<unsigned long long>(at + kStep),
@@ -188,7 +188,7 @@ int run(int argc, char** argv) {
   const std::uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 200'000;
   if (what == "grow" && argc > 3) {
     auto store = open_store(argv[3], clock, random);
-    run_growth(*store, count);
+    run_growth(*store, argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0, count);
     std::fflush(stdout);
     std::_Exit(0);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "base/assert.hpp"
 
@@ -20,52 +21,79 @@ std::optional<Seq> look_up(const Map& map, const ShortHash& hash) {
 std::optional<Seq> KeyWindow::find_staged(const ShortHash& hash) const {
   // The writer is the only one that changes these maps: it reads them without the lock.
   if (auto seq = look_up(staged_, hash)) return seq;
-  if (auto seq = look_up(fresh_, hash)) return seq;
-  return look_up(frozen_, hash);
+  if (auto seq = look_up(fresh_.map, hash)) return seq;
+  return look_up(frozen_.map, hash);
 }
 
 std::optional<Seq> KeyWindow::find(const ShortHash& hash) const {
   const std::shared_lock lock(mutex_);
-  if (auto seq = look_up(fresh_, hash)) return seq;
-  return look_up(frozen_, hash);
+  if (auto seq = look_up(fresh_.map, hash)) return seq;
+  return look_up(frozen_.map, hash);
 }
 
 void KeyWindow::publish() {
   if (staged_.empty()) return;
   const std::unique_lock lock(mutex_);
-  for (const auto& [hash, seq] : staged_) fresh_[hash] = seq;
+  for (const auto& entry : staged_) {
+    if (!fresh_.map.insert_or_assign(entry.first, entry.second).second) fresh_.exact = false;
+    fresh_.parts[entry.first.bytes[0]].push_back(entry);
+  }
+  fresh_.left += staged_.size();
   staged_.clear();
+}
+
+void KeyWindow::reserve(std::size_t keys) {
+  const std::unique_lock lock(mutex_);
+  fresh_.map.reserve(keys);
 }
 
 void KeyWindow::erase(const ShortHash& hash, Seq seq) {
   const std::unique_lock lock(mutex_);
-  for (Map* map : {&fresh_, &frozen_})
-    if (const auto at = map->find(hash); at != map->end() && at->second == seq) map->erase(at);
+  for (Half* half : {&fresh_, &frozen_}) {
+    const auto at = half->map.find(hash);
+    if (at == half->map.end() || at->second != seq) continue;
+    half->map.erase(at);
+    half->exact = false;
+  }
 }
 
 void KeyWindow::freeze() {
   LK_ASSERT(left() == 0);
-  {
-    const std::unique_lock lock(mutex_);
-    frozen_ = std::move(fresh_);
-    fresh_ = {};
-  }
-  sorted_.assign(frozen_.begin(), frozen_.end());
-  std::ranges::sort(sorted_);
-  merged_ = 0;
+  const std::unique_lock lock(mutex_);
+  frozen_ = std::exchange(fresh_, {});
+  part_ = offset_ = sorted_ = 0;
+  // As many will come again: growing the map step by step would hold up a commit each time.
+  fresh_.map.reserve(frozen_.map.size());
 }
 
-bool KeyWindow::is_frozen(const Entry& entry) const { return look_up(frozen_, entry.first) == entry.second; }
-
-std::span<const KeyWindow::Entry> KeyWindow::next_slice(std::size_t most) const {
-  return std::span(sorted_).subspan(merged_, std::min(most, left()));
+KeyWindow::Slice KeyWindow::next_slice(std::size_t most) {
+  Slice slice;
+  std::size_t offset = offset_;
+  for (std::size_t part = part_; part < kParts && slice.taken < most; ++part, offset = 0) {
+    auto& entries = frozen_.parts[part];
+    if (part >= sorted_) {
+      std::ranges::sort(entries);
+      sorted_ = part + 1;
+    }
+    const std::size_t end = std::min(entries.size(), offset + most - slice.taken);
+    for (std::size_t i = offset; i < end; ++i)
+      if (frozen_.exact || look_up(frozen_.map, entries[i].first) == entries[i].second)
+        slice.entries.push_back(entries[i]);
+    slice.taken += end - offset;
+  }
+  // A key that came back to the same run has two entries alike.
+  if (!frozen_.exact) slice.entries.erase(std::ranges::unique(slice.entries).begin(), slice.entries.end());
+  return slice;
 }
 
 void KeyWindow::take_slice(std::size_t count) {
-  merged_ += count;
-  if (left() > 0) return;
-  sorted_ = {};
-  merged_ = 0;
+  LK_ASSERT(count <= frozen_.left);
+  frozen_.left -= count;
+  for (offset_ += count; part_ < kParts && offset_ >= frozen_.parts[part_].size(); ++part_) {
+    offset_ -= frozen_.parts[part_].size();
+    frozen_.parts[part_] = {};
+  }
+  if (frozen_.left > 0) return;
   const std::unique_lock lock(mutex_);
   frozen_ = {};
 }
@@ -75,8 +103,7 @@ void KeyWindow::clear() {
   staged_.clear();
   fresh_ = {};
   frozen_ = {};
-  sorted_ = {};
-  merged_ = 0;
+  part_ = offset_ = sorted_ = 0;
 }
 
 }  // namespace latchkey

@@ -11,7 +11,7 @@ CREATE TABLE lk_state (
   batch INTEGER NOT NULL,        -- commits so far: tells whether one whose reply was lost is in
   clock_mark INTEGER NOT NULL    -- the store's time never falls below this
 );
-INSERT INTO lk_state VALUES (1, 0, 0, 0, 0, 0, 0);
+INSERT INTO lk_state VALUES (2, 0, 0, 0, 0, 0, 0);
 
 CREATE TABLE lk_scopes (
   scope INTEGER PRIMARY KEY,
@@ -97,7 +97,8 @@ LEFT JOIN lk_outcomes o ON o.seq = r.seq
 WHERE o.seq IS NULL OR o.generation <> coalesce(s.generation, r.generation);
 CREATE INDEX lk_outcomes_unusual ON lk_outcomes (status, seq) WHERE status > 3;
 
-CREATE TABLE lk_keys (hash BLOB PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
+-- Sorted entries of hash and seq, a page of the file each: see key_pages.hpp.
+CREATE TABLE lk_keys (first INTEGER PRIMARY KEY, entries BLOB NOT NULL);
 -- A key that was given back to an older run by hand, until the merge has passed `at_seq`.
 CREATE TABLE lk_pointed (hash BLOB PRIMARY KEY, seq INTEGER NOT NULL, at_seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE lk_lists (scope INTEGER, seq INTEGER, PRIMARY KEY (scope, seq)) WITHOUT ROWID;

@@ -14,10 +14,12 @@ void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
     window_.freeze();
     merging_to_ = committed_.seq;
   }
-  const auto slice = window_.next_slice(amount);
-  for (const KeyWindow::Entry& entry : slice)
-    if (window_.is_frozen(entry) && std::ranges::find(erased_, entry) == erased_.end()) put_key(entry);
-  slice_ = slice.size();
+  auto slice = window_.next_slice(amount);
+  // What this transaction purges is still in the window.
+  if (!erased_.empty())
+    std::erase_if(slice.entries, [&](const auto& entry) { return std::ranges::find(erased_, entry) != erased_.end(); });
+  keys_.merge(slice.entries);
+  slice_ = slice.taken;
 
   const Seq listed = std::min(merging_to_, state_.listed + static_cast<Seq>(amount));
   for (const char* index : {"index_lists", "index_open"})

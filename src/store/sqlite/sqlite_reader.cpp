@@ -21,7 +21,7 @@ SqliteReader::SqliteReader(const std::string& file, const char* vfs, const KeyWi
       window_(window),
       scopes_(database_),
       read_run_(database_.prepare(find_sql("read_run"))),
-      find_key_(database_.prepare(find_sql("find_key"))) {
+      keys_(database_) {
   database_.execute("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -16384");
 }
 
@@ -43,9 +43,8 @@ std::optional<Run> SqliteReader::find_latest(const KeyName& name) {
   std::optional<Seq> seq = window_.find(hash);
   const std::lock_guard lock(mutex_);
   if (!seq) {
-    const Rows rows(find_key_.bind_blob(1, std::span<const unsigned char>(hash.bytes)));
-    if (!find_key_.step()) return std::nullopt;
-    seq = find_key_.integer(0);
+    seq = keys_.find(hash);
+    if (!seq) return std::nullopt;
   }
   auto run = read(*seq);
   if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "store/sqlite/key_window.hpp"
+#include "store/sqlite/key_pages.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
 namespace latchkey {
@@ -36,7 +36,7 @@ class SqliteReader {
   const KeyWindow& window_;
   Scopes scopes_;
   Statement read_run_;
-  Statement find_key_;
+  KeyPages keys_;
 };
 
 }  // namespace latchkey

@@ -15,7 +15,7 @@
 namespace latchkey {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 // Inputs and results are nobody else's business. SQLite gives its other files the same rights.
@@ -28,7 +28,7 @@ std::unique_ptr<Database> open_writer(const SqliteSettings& settings, int* wal_p
   auto database = std::make_unique<Database>(settings.file, settings.vfs, Access::write);
   database->execute(
       "PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
-      "PRAGMA cache_size = -196608; PRAGMA temp_store = MEMORY");
+      "PRAGMA cache_size = -131072; PRAGMA temp_store = MEMORY");
   sqlite3_wal_hook(
       database->handle(),
       [](void* pages, sqlite3*, const char*, int count) {

@@ -12,6 +12,7 @@
 #include "base/random.hpp"
 #include "store/agenda.hpp"
 #include "store/sqlite/database.hpp"
+#include "store/sqlite/key_pages.hpp"
 #include "store/sqlite/key_window.hpp"
 #include "store/sqlite/run_rows.hpp"
 #include "store/tables.hpp"
@@ -45,9 +46,9 @@ class Scopes {
 // How many fresh runs make a merge worth while, and how fast it runs beside the load. The larger the window is beside
 // what is merged already, the more keys share a page; the smaller, the less there is to replay after a crash.
 struct MergeSettings {
-  std::size_t window = 64 * 1024;        // at least this many
-  std::size_t window_max = 1024 * 1024;  // and at most these
-  std::size_t share = 6;                 // in between: a sixth of the runs that are merged
+  std::size_t window = 128 * 1024;     // at least this many
+  std::size_t window_max = 1'700'000;  // and at most these: what a hash table of 2 Mi slots holds
+  std::size_t share = 4;               // in between: a quarter of the runs that are merged
   std::size_t slice_min = 256;
 };
 
@@ -115,7 +116,6 @@ class SqliteTables final : public Tables {
   void load_open_runs();
   // Moves the merge on by this many keys and runs; starts one when `window_min` runs wait for it.
   void merge(std::size_t window_min, std::size_t amount);
-  void put_key(const KeyWindow::Entry& entry);
   void finish(Instant now, std::size_t window_min, std::size_t amount);
 
   Database& database_;
@@ -124,6 +124,7 @@ class SqliteTables final : public Tables {
   const MergeSettings merge_;
   std::unique_ptr<Statements> sql_;
   Scopes scopes_;
+  KeyPages keys_;
   Agenda agenda_;
   absl::flat_hash_map<Seq, Run> open_runs_;
   StateRow state_;

@@ -34,13 +34,15 @@ WHERE r.seq = ?1
 DELETE FROM lk_runs WHERE seq = ?1
 -- name: erase_outcome
 DELETE FROM lk_outcomes WHERE seq = ?1
--- name: erase_key
-DELETE FROM lk_keys WHERE hash = ?1 AND seq = ?2
+-- name: erase_key_page
+DELETE FROM lk_keys WHERE first = ?1
 -- name: erase_listed
 DELETE FROM lk_lists WHERE scope = ?1 AND seq = ?2
--- name: find_key
-SELECT seq FROM lk_keys WHERE hash = ?1
--- name: put_key
+-- name: find_key_page
+SELECT first, entries FROM lk_keys WHERE first <= ?1 ORDER BY first DESC LIMIT 1
+-- name: next_key_page
+SELECT first FROM lk_keys WHERE first > ?1 ORDER BY first LIMIT 1
+-- name: put_key_page
 INSERT OR REPLACE INTO lk_keys VALUES (?1, ?2)
 -- name: point_key
 INSERT OR REPLACE INTO lk_pointed VALUES (?1, ?2, ?3)

@@ -1,0 +1,43 @@
+// KeyPages: lk_keys, the merged key index. A row is a page of sorted entries, so that a merge rewrites a page once for
+// all the keys that fall into it; a row per key would cost a search of the tree for each.
+//
+//   lk_keys (first, entries)     entries: 16 bytes of hash, 6 of seq, in order of hash; a row covers [first, next row's
+//   first)
+//
+// `first` is the top 63 bits of the hash: as an integer it orders as the hash does. Not safe from two threads.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "store/sqlite/database.hpp"
+#include "store/sqlite/key_window.hpp"
+
+namespace latchkey {
+
+class KeyPages {
+ public:
+  explicit KeyPages(Database& database);
+
+  std::optional<Seq> find(const ShortHash& hash);
+  // Writer: adds or replaces these, which are in order.
+  void merge(std::span<const KeyWindow::Entry> entries);
+  // Writer: forgets this key if it still belongs to this run.
+  void erase(const ShortHash& hash, Seq seq);
+
+ private:
+  struct Page {
+    std::int64_t first = 0;
+    std::string entries;
+  };
+
+  Page read(const ShortHash& hash);
+  std::int64_t next_first(std::int64_t first);
+  // Splits what has grown too long for a page of the file.
+  void write(std::int64_t first, std::string_view entries);
+
+  Statement find_, next_, put_, erase_;
+  std::string merged_;
+};
+
+}  // namespace latchkey
