@@ -44,10 +44,17 @@ bool Principal::acts_for(std::string_view tenant) const {
   return acts_for_all() || std::ranges::find(tenants, tenant) != tenants.end();
 }
 
+void TokenTable::forget(const std::string& id) {
+  const std::lock_guard one(refreshing_);
+  const std::lock_guard lock(mutex_);
+  auto tokens = std::make_shared<Tokens>(*tokens_);
+  tokens->erase(id);
+  tokens_ = std::move(tokens);
+  version_.store(next_version(), std::memory_order_release);
+}
+
 Result<void> TokenTable::refresh() {
-  // One at a time, so that an older list never replaces a newer one.
-  static std::mutex refreshing;
-  const std::lock_guard one(refreshing);
+  const std::lock_guard one(refreshing_);
   const auto records = records_.list_tokens();
   if (!records) return std::unexpected(records.error());
   auto tokens = std::make_shared<Tokens>();

@@ -36,6 +36,8 @@ class TokenTable {
 
   // Reads the store's tokens. Blocks; to be called at the start and after every change.
   Result<void> refresh();
+  // Refuses this token from now on, whatever the store says, until the next refresh() that succeeds.
+  void forget(const std::string& id);
   // UNAUTHENTICATED without a good "Bearer" token; it is not told what is wrong with it.
   Result<std::shared_ptr<const Principal>> authenticate(std::optional<std::string_view> authorization, Instant now);
 
@@ -49,6 +51,7 @@ class TokenTable {
   std::shared_ptr<const Principal> look_up(std::string_view authorization) const;
 
   Records& records_;
+  std::mutex refreshing_;  // one at a time, so that an older list never replaces a newer one
   mutable std::mutex mutex_;
   std::shared_ptr<const Tokens> tokens_ = std::make_shared<Tokens>();
   std::atomic<std::uint64_t> version_{0};  // of the process: no two tables ever have the same

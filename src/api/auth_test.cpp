@@ -48,6 +48,16 @@ class TokenTableTest : public ::testing::Test {
   TokenTable table{store.records()};
 };
 
+TEST_F(TokenTableTest, WhatIsForgottenIsRefusedUntilTheListIsReadAgain) {
+  const std::string header = add(Role::service, {"t"}), other = add(Role::viewer, {"t"});
+  ASSERT_TRUE(table.authenticate(header, clock.now()));
+  table.forget(header.substr(7 + 3, 16));
+  EXPECT_FALSE(table.authenticate(header, clock.now())) << "although this thread remembers it";
+  EXPECT_TRUE(table.authenticate(other, clock.now()));
+  ASSERT_TRUE(table.refresh());
+  EXPECT_TRUE(table.authenticate(header, clock.now()));
+}
+
 TEST_F(TokenTableTest, KnowsWhatWasAdded) {
   const std::string header = add(Role::service, {"t"});
   for (int i = 0; i < 3; ++i) {

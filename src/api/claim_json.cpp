@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/hex.hpp"
+#include "engine/validate.hpp"
 #include "keying/canonical_json.hpp"
 #include "keying/key_hash.hpp"
 #include "keying/lock_key.hpp"
@@ -13,24 +14,75 @@ namespace {
 
 constexpr std::size_t kCallNameMax = 255;
 
-Fault read_jitter(RetryPolicy& retry, const JsonValue& value) {
-  constexpr std::array<std::string_view, 4> kNames{"none", "full", "equal", "additive"};
+// The policy, and which of its members were said.
+struct RetryBody {
+  RetryPolicy policy;
+  bool retries = false, growth = false, percent = false;
+};
+
+Fault read_jitter(RetryBody& body, const JsonValue& value) {
+  constexpr std::array<std::string_view, 6> kNames{"none", "full", "equal", "additive", "decorrelated", "percent"};
   std::string text;
   if (auto fault = read_text(value, text)) return fault;
   const auto known = std::ranges::find(kNames, text);
-  if (known == kNames.end()) return wrong_value(value, "none, full, equal or additive");
-  retry.jitter = static_cast<Jitter>(known - kNames.begin());
+  if (known == kNames.end()) return wrong_value(value, "none, full, equal, additive, decorrelated or percent");
+  body.policy.jitter = static_cast<Jitter>(known - kNames.begin());
+  return std::nullopt;
+}
+
+Fault read_schedule(RetryBody& body, const JsonValue& value) {
+  simdjson::dom::array array;
+  if (value.element.get(array) != simdjson::SUCCESS || array.size() == 0 || array.size() > kScheduleMax)
+    return wrong_value(value, "an array of 1 to 64 delays");
+  for (const auto& element : array)
+    if (auto fault = read_ms({value.path, element, {}}, body.policy.schedule.emplace_back())) return fault;
   return std::nullopt;
 }
 
 constexpr std::array kRetryMembers{
-    Member<RetryPolicy>{"retries", [](auto& retry, auto& value) { return read_small_number(value, retry.retries); }},
-    Member<RetryPolicy>{"first_ms", [](auto& retry, auto& value) { return read_ms(value, retry.first); }},
-    Member<RetryPolicy>{"factor", [](auto& retry, auto& value) { return read_small_number(value, retry.factor); }},
-    Member<RetryPolicy>{"ceiling_ms", [](auto& retry, auto& value) { return read_ms(value, retry.ceiling); }},
-    Member<RetryPolicy>{"total_ms", [](auto& retry, auto& value) { return read_ms(value, retry.total); }},
-    Member<RetryPolicy>{"jitter", read_jitter},
+    Member<RetryBody>{"retries",
+                      [](auto& body, auto& value) {
+                        body.retries = true;
+                        return read_small_number(value, body.policy.retries);
+                      }},
+    Member<RetryBody>{"first_ms",
+                      [](auto& body, auto& value) {
+                        body.growth = true;
+                        return read_ms(value, body.policy.first);
+                      }},
+    Member<RetryBody>{"factor",
+                      [](auto& body, auto& value) {
+                        body.growth = true;
+                        return read_small_number(value, body.policy.factor);
+                      }},
+    Member<RetryBody>{"ceiling_ms",
+                      [](auto& body, auto& value) {
+                        body.growth = true;
+                        return read_ms(value, body.policy.ceiling);
+                      }},
+    Member<RetryBody>{"total_ms", [](auto& body, auto& value) { return read_ms(value, body.policy.total); }},
+    Member<RetryBody>{"jitter", read_jitter},
+    Member<RetryBody>{"jitter_percent",
+                      [](auto& body, auto& value) {
+                        body.percent = true;
+                        return read_small_number(value, body.policy.jitter_percent);
+                      }},
+    Member<RetryBody>{"schedule_ms", read_schedule},
 };
+
+Fault read_retry(RetryPolicy& into, const JsonValue& value) {
+  RetryBody body;
+  if (auto fault = read_nested(value, body, kRetryMembers)) return fault;
+  const auto wrong = [](const char* detail) { return Error{Code::INVALID_ARGUMENT, detail}; };
+  if (!body.policy.schedule.empty() && body.growth)
+    return wrong("`retry.schedule_ms` says every delay: leave out `first_ms`, `factor` and `ceiling_ms`");
+  if (body.percent && body.policy.jitter != Jitter::percent)
+    return wrong("`retry.jitter_percent` goes with the jitter `percent` alone");
+  if (!body.policy.schedule.empty() && !body.retries)
+    body.policy.retries = static_cast<std::uint32_t>(body.policy.schedule.size());
+  into = std::move(body.policy);
+  return std::nullopt;
+}
 
 Fault read_guard(ClaimBody& body, const JsonValue& value) {
   std::string text;
@@ -43,6 +95,7 @@ Fault read_guard(ClaimBody& body, const JsonValue& value) {
 Fault read_on_doubt(ClaimBody& body, const JsonValue& value) {
   std::string text;
   if (auto fault = read_text(value, text)) return fault;
+  if (text == "probe") return wrong_value(value, "rerun or hold: a probe is part of a function's definition");
   if (text != "rerun" && text != "hold") return wrong_value(value, "rerun or hold");
   body.on_doubt = text == "hold" ? OnDoubt::hold : OnDoubt::rerun;
   return std::nullopt;
@@ -89,7 +142,7 @@ constexpr std::array kMembers{
     Member<ClaimBody>{"lease_ms", [](auto& body, auto& value) { return read_ms(value, body.lease); }},
     Member<ClaimBody>{"window_ms", [](auto& body, auto& value) { return read_ms(value, body.window); }},
     Member<ClaimBody>{"on_doubt", read_on_doubt},
-    Member<ClaimBody>{"retry", [](auto& body, auto& value) { return read_nested(value, body.retry, kRetryMembers); }},
+    Member<ClaimBody>{"retry", [](auto& body, auto& value) { return read_retry(body.retry, value); }},
     Member<ClaimBody>{"caller", [](auto& body, auto& value) { return read_text(value, body.caller); }},
     Member<ClaimBody>{"fingerprint", read_fingerprint},
 };

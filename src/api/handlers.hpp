@@ -29,6 +29,10 @@ void list_dead_letters(Call call);
 void find_dead_letter(Call call);
 void acknowledge_dead_letter(Call call);
 
+// handlers_letter_moves.cpp
+void retry_dead_letter(Call call);
+void resolve_dead_letter(Call call);
+
 // handlers_tokens.cpp
 void list_tokens(Call call);
 void create_token(Call call);

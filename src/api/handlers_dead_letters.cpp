@@ -26,20 +26,9 @@ Result<DeadLetterQuery> read_query(const Call& call) {
 
 void tell_page(Answer& answer, const Result<DeadLetterPage>& page) {
   if (!page) return answer.send_error(page.error());
-  std::string text;
-  ObjectOut out(text);
-  out.raw("items", "[");
-  for (const DeadLetter& entry : page->entries) {
-    if (&entry != page->entries.data()) text.push_back(',');
-    append_dead_letter(text, entry, nullptr);
-  }
-  text.push_back(']');
-  if (page->next.empty())
-    out.raw("next", "null");
-  else
-    out.text("next", page->next);
-  out.end();
-  answer.send_json(200, std::move(text));
+  answer.send_json(200, write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
+                     append_dead_letter(text, entry, nullptr);
+                   }));
 }
 
 void tell_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry,

@@ -12,10 +12,10 @@ namespace {
 constexpr std::uint32_t kWaitMax = 60'000;
 constexpr std::uint32_t kPageMax = 500;
 
-void tell_found(Answer& answer, const Result<std::optional<Run>>& found) {
+void tell_found(const Engine& engine, Answer& answer, const Result<std::optional<Run>>& found) {
   if (!found) return answer.send_error(found.error());
   if (!*found) return answer.send_error({Code::NOT_FOUND, ""});
-  answer.send_json(200, to_json(**found, Payloads::all));
+  answer.send_json(200, to_json(**found, Payloads::all, engine.find_progress(**found).value_or("")));
 }
 
 struct Listing {
@@ -57,20 +57,8 @@ Result<Listing> read_listing(const Call& call) {
 
 void tell_page(Answer& answer, const Result<Page>& page, Payloads payloads) {
   if (!page) return answer.send_error(page.error());
-  std::string text;
-  ObjectOut out(text);
-  out.raw("items", "[");
-  for (const Run& run : page->runs) {
-    if (&run != page->runs.data()) text.push_back(',');
-    append_run(text, run, payloads);
-  }
-  text.push_back(']');
-  if (page->next.empty())
-    out.raw("next", "null");
-  else
-    out.text("next", page->next);
-  out.end();
-  answer.send_json(200, std::move(text));
+  answer.send_json(200, write_page(page->runs, page->next,
+                                   [&](std::string& text, const Run& run) { append_run(text, run, payloads); }));
 }
 
 void tell_why(Answer& answer, const Result<std::optional<KeyAnswer>>& why) {
@@ -96,10 +84,11 @@ void find_run(Call call) {
   if (!tenant) return call.answer.send_error(tenant.error());
   const RunId id = id_of(call);
   const auto found = call.services.store.find(*tenant, id);
-  if (*wait_ms == 0 || !found || !*found || (*found)->is_settled()) return tell_found(call.answer, found);
-  call.services.waiters.add(
-      *std::move(tenant), id, Duration{*wait_ms},
-      [answer = std::move(call.answer)](const Result<std::optional<Run>>& run) mutable { tell_found(answer, run); });
+  if (*wait_ms == 0 || !found || !*found || (*found)->is_settled())
+    return tell_found(call.services.engine, call.answer, found);
+  call.services.waiters.add(*std::move(tenant), id, Duration{*wait_ms},
+                            [&engine = call.services.engine, answer = std::move(call.answer)](
+                                const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
 }
 
 void list_runs(Call call) {

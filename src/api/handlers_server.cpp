@@ -6,14 +6,17 @@ namespace latchkey::api {
 
 void tell_health(Call call) { call.answer.send_json(200, R"({"status":"up"})"); }
 
+// While all is well this writes nothing and waits for no write; after a failure only a write tells whether it is over.
 void tell_readiness(Call call) {
-  // Not by send_error(), which would remember it anew: then it would last as long as somebody asks.
-  if (const auto failure = call.services.readiness.find_failure())
-    return call.answer.send(http::make_problem(*failure, {}, std::chrono::seconds{2}));
-  // A sweep of nothing still commits a batch: it fails when the store cannot be written.
-  call.services.store.sweep(1, [answer = std::move(call.answer)](const Result<Swept>& swept) mutable {
-    if (!swept) return answer.send_error(swept.error());
-    answer.send_json(200, R"({"status":"ready"})");
+  Store& store = call.services.store;
+  constexpr auto kReady = R"({"status":"ready"})";
+  if (!store.find_failure()) {
+    if (const auto read = store.find(std::nullopt, RunId{}); !read) return call.answer.send_error(read.error());
+    return call.answer.send_json(200, kReady);
+  }
+  store.probe([answer = std::move(call.answer)](const Result<std::monostate>& written) mutable {
+    if (!written) return answer.send_error(written.error());
+    answer.send_json(200, kReady);
   });
 }
 

@@ -7,9 +7,12 @@
 namespace latchkey::api {
 namespace {
 
+constexpr std::size_t kProgressMax = 4096;
+
 struct HeartbeatBody {
   std::uint64_t fence = 0;
   std::optional<Duration> lease;
+  std::string progress;  // as sent; empty: nothing said
 };
 struct CompleteBody {
   std::uint64_t fence = 0;
@@ -33,9 +36,16 @@ Fault read_fence(const JsonValue& value, std::uint64_t& into) {
   return std::nullopt;
 }
 
+Fault read_progress(HeartbeatBody& body, const JsonValue& value) {
+  if (value.raw.size() > kProgressMax) return wrong_value(value, "JSON of at most 4096 bytes");
+  body.progress = value.raw;
+  return std::nullopt;
+}
+
 constexpr std::array kHeartbeatMembers{
     Member<HeartbeatBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
     Member<HeartbeatBody>{"lease_ms", [](auto& body, auto& value) { return read_ms(value, body.lease); }},
+    Member<HeartbeatBody>{"progress", read_progress},
 };
 
 Fault read_follow_ups(CompleteBody& body, const JsonValue& value) {
@@ -132,25 +142,29 @@ void tell_failure(Answer& answer, const Settled& settled) {
 }  // namespace
 
 void extend_run(Call call) {
-  const auto body = read_fenced(call, kHeartbeatMembers);
+  auto body = read_fenced(call, kHeartbeatMembers);
   if (!body) return;
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
   std::vector<ExtendRequest> requests;
   requests.push_back({*std::move(tenant), id_of(call), Fence{body->fence}, body->lease});
-  call.services.engine.extend(std::move(requests), [&services = call.services, answer = std::move(call.answer)](
-                                                       Result<std::vector<ExtendReply>> replies) mutable {
-    if (!replies) return answer.send_error(replies.error());
-    if (const auto* error = std::get_if<Error>(&replies->front())) return answer.send_error(*error);
-    const auto& extended = std::get<Extended>(replies->front());
-    services.telemetry.count_heartbeat();
-    std::string text;
-    ObjectOut out(text);
-    out.instant("lease_until", extended.lease_until);
-    if (extended.cancel_requested) out.flag("cancel", true);
-    out.end();
-    answer.send_json(200, std::move(text));
-  });
+  call.services.engine.extend(std::move(requests),
+                              [&services = call.services, id = id_of(call), body = *std::move(body),
+                               answer = std::move(call.answer)](Result<std::vector<ExtendReply>> replies) mutable {
+                                if (!replies) return answer.send_error(replies.error());
+                                if (const auto* error = std::get_if<Error>(&replies->front()))
+                                  return answer.send_error(*error);
+                                const auto& extended = std::get<Extended>(replies->front());
+                                services.telemetry.count_heartbeat();
+                                if (!body.progress.empty())
+                                  services.engine.note_progress(id, Fence{body.fence}, std::move(body.progress));
+                                std::string text;
+                                ObjectOut out(text);
+                                out.instant("lease_until", extended.lease_until);
+                                if (extended.cancel_requested) out.flag("cancel", true);
+                                out.end();
+                                answer.send_json(200, std::move(text));
+                              });
 }
 
 void complete_run(Call call) {

@@ -1,4 +1,6 @@
 // Tokens: an admin makes any, an org-admin those of its own tenants, never above its own role.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "api/handlers.hpp"
@@ -71,9 +73,13 @@ void remove_token(Services& services, const Principal& principal, const std::str
   const auto known = std::ranges::find(*tokens, id, &TokenRecord::id);
   if (known == tokens->end() || !may_manage(principal, known->role, known->tenants))
     return answer.send_error({Code::NOT_FOUND, ""});
-  if (const auto revoked = services.store.records().revoke_token(id); !revoked)
-    return answer.send_error(revoked.error());
-  if (const auto fresh = services.tokens.refresh(); !fresh) return answer.send_error(fresh.error());
+  const auto revoked = services.store.records().revoke_token(id);
+  // In doubt it is refused: a revocation that may have failed must not leave the token working. If it did fail, the
+  // list, once it can be read, says so.
+  services.tokens.forget(id);
+  const auto fresh = services.tokens.refresh();
+  if (!revoked) return answer.send_error(revoked.error());
+  if (!fresh) spdlog::warn("a token was revoked, but the list of tokens cannot be read: {}", to_string(fresh.error()));
   answer.send({.status = 204});
 }
 

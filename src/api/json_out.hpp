@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/time.hpp"
 #include "base/uuid.hpp"
@@ -41,5 +42,25 @@ class ObjectOut {
   std::string& out_;
   bool is_first_ = true;
 };
+
+// A page of a list, {"items":[…],"next":cursor or null}; `append(text, item)` writes one.
+template <class Items, class Append>
+std::string write_page(const Items& items, std::string_view next, Append append) {
+  std::string text;
+  ObjectOut out(text);
+  out.raw("items", "[");
+  bool is_first = true;
+  for (const auto& item : items) {
+    if (!std::exchange(is_first, false)) text.push_back(',');
+    append(text, item);
+  }
+  text.push_back(']');
+  if (next.empty())
+    out.raw("next", "null");
+  else
+    out.text("next", next);
+  out.end();
+  return text;
+}
 
 }  // namespace latchkey::api

@@ -23,6 +23,8 @@ constexpr std::array kRoutes{
     Route{"GET", "/v1/dead-letters", "", "", Access::viewer, list_dead_letters},
     Route{"GET", "/v1/dead-letters/", "id", "", Access::viewer, find_dead_letter},
     Route{"POST", "/v1/dead-letters/", "id", "/acknowledge", Access::org_admin, acknowledge_dead_letter},
+    Route{"POST", "/v1/dead-letters/", "id", "/retry", Access::org_admin, retry_dead_letter},
+    Route{"POST", "/v1/dead-letters/", "id", "/resolve", Access::org_admin, resolve_dead_letter},
     Route{"GET", "/v1/tokens", "", "", Access::org_admin, list_tokens},
     Route{"POST", "/v1/tokens", "", "", Access::org_admin, create_token},
     Route{"DELETE", "/v1/tokens/", "id", "", Access::org_admin, revoke_token},

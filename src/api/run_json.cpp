@@ -44,7 +44,7 @@ void write_error(ObjectOut& out, const Run& run) {
 
 }  // namespace
 
-void append_run(std::string& text, const Run& run, Payloads payloads) {
+void append_run(std::string& text, const Run& run, Payloads payloads, std::string_view progress) {
   const RunHead& head = *run.head;
   ObjectOut out(text);
   out.id("id", head.id).word("tenant", head.tenant).text("function", head.function);
@@ -60,16 +60,17 @@ void append_run(std::string& text, const Run& run, Payloads payloads) {
   out.word("on_doubt", to_string(head.on_doubt)).id("effect_key", run.effect_key);
   if (!head.caller.empty()) out.text("caller", head.caller);
   write_error(out, run);
+  if (!progress.empty()) out.raw("progress", progress);
   if (payloads == Payloads::all) out.payload("input", head.input);
   const auto* completed = run.as<Completed>();
   if (completed && payloads != Payloads::none) out.payload("result", completed->result);
   out.end();
 }
 
-std::string to_json(const Run& run, Payloads payloads) {
+std::string to_json(const Run& run, Payloads payloads, std::string_view progress) {
   std::string out;
   out.reserve(1024);
-  append_run(out, run, payloads);
+  append_run(out, run, payloads, progress);
   return out;
 }
 
@@ -93,6 +94,22 @@ void append_suppressed(std::string& text, const Duplicates& suppressed) {
   out.end();
 }
 
+namespace {
+
+void append_steps(std::string& text, const std::vector<MemberStep>& steps) {
+  text.push_back('[');
+  for (const MemberStep& step : steps) {
+    if (&step != steps.data()) text.push_back(',');
+    ObjectOut item(text);
+    item.word("step", to_string(step.kind)).text("by", step.by).instant("at", step.at);
+    if (!step.note.empty()) item.text("note", step.note);
+    item.end();
+  }
+  text.push_back(']');
+}
+
+}  // namespace
+
 void append_dead_letter(std::string& text, const DeadLetter& entry, const std::vector<DeadLetterMember>* members) {
   ObjectOut out(text);
   out.id("id", entry.id).word("tenant", entry.tenant).text("function", entry.function).text("code", entry.code);
@@ -109,7 +126,9 @@ void append_dead_letter(std::string& text, const DeadLetter& entry, const std::v
       item.id("run", member.run).number("generation", member.generation);
       if (!member.key.empty()) item.text("key", member.key);
       item.text("code", member.code).text("reason", member.reason).number("attempts", member.attempts);
-      item.word("effect", to_string(member.effect)).instant("at", member.at).end();
+      item.word("effect", to_string(member.effect)).instant("at", member.at);
+      if (!member.steps.empty()) append_steps(item.member("steps"), member.steps);
+      item.end();
     }
     text.push_back(']');
   }

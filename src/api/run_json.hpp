@@ -12,8 +12,9 @@ namespace latchkey::api {
 // Which of input and result are written.
 enum class Payloads : std::uint8_t { none, result, all };
 
-void append_run(std::string& out, const Run& run, Payloads payloads);
-std::string to_json(const Run& run, Payloads payloads);
+// `progress`: what its owner said last, as JSON; empty: nothing.
+void append_run(std::string& out, const Run& run, Payloads payloads, std::string_view progress = {});
+std::string to_json(const Run& run, Payloads payloads, std::string_view progress = {});
 
 // {"counts":[{"reason","count","first","last"}],"latest":[{"at","reason","caller"}]}
 void append_suppressed(std::string& out, const Duplicates& suppressed);

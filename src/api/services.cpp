@@ -31,7 +31,7 @@ void Answer::send_error(const Error& error) { send_problem(error, {}, retry_afte
 
 void Answer::send_problem(const Error& error, std::span<const http::ProblemMember> extra,
                           std::optional<Duration> retry_after) {
-  if (services_->readiness.note(error)) services_->telemetry.count_store_error();
+  if (error.code == Code::STORE_FULL || error.code == Code::STORE_UNAVAILABLE) services_->telemetry.count_store_error();
   http::Response response = http::make_problem(error, extra, retry_after);
   if (error.code == Code::UNAUTHENTICATED) response.add_header("WWW-Authenticate", "Bearer realm=\"latchkey\"");
   send(std::move(response));

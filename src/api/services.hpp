@@ -8,7 +8,6 @@
 
 #include "api/auth.hpp"
 #include "api/backroom.hpp"
-#include "api/readiness.hpp"
 #include "api/waiters.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
@@ -26,7 +25,6 @@ struct Services {
         store(the_engine.store()),
         random(the_random),
         tokens(store.records()),
-        readiness(the_clock),
         waiters(store, the_clock) {}
 
   Engine& engine;
@@ -34,7 +32,6 @@ struct Services {
   Random& random;
   Telemetry telemetry;
   TokenTable tokens;
-  Readiness readiness;
   Backroom backroom;
   Waiters waiters;
 };

@@ -27,8 +27,9 @@ void Waiters::notify(const RunId& id) {
   {
     const std::lock_guard lock(mutex_);
     bool any = false;
-    for (Waiter& waiter : waiters_)
-      if (waiter.id == id) any = waiter.is_notified = true;
+    for (auto* waiters : {&waiters_, &looking_})
+      for (Waiter& waiter : *waiters)
+        if (waiter.id == id) any = waiter.is_notified = true;
     if (!any) return;
     is_notified_ = true;
   }
@@ -53,18 +54,20 @@ std::vector<Waiters::Waiter> Waiters::take_due(Duration now, bool all) {
   return due;
 }
 
-void Waiters::look(std::vector<Waiter> due, Duration now, bool last) {
-  for (Waiter& waiter : due) {
+void Waiters::look(Duration now, bool last) {
+  std::vector<bool> over;
+  for (Waiter& waiter : looking_) {
     auto found = store_.find(waiter.tenant, waiter.id);
-    const bool over = last || now >= waiter.until || !found || !*found || (*found)->is_settled();
-    if (over) {
-      waiter.wake(std::move(found));
-      continue;
-    }
-    const std::lock_guard lock(mutex_);
-    waiter.is_notified = false;
-    waiters_.push_back(std::move(waiter));
+    over.push_back(last || now >= waiter.until || !found || !*found || (*found)->is_settled());
+    if (over.back()) waiter.wake(std::move(found));
   }
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < over.size(); ++i) {
+    if (over[i]) continue;
+    is_notified_ |= looking_[i].is_notified;  // since it was read, perhaps
+    waiters_.push_back(std::move(looking_[i]));
+  }
+  looking_.clear();
 }
 
 void Waiters::run() {
@@ -81,9 +84,10 @@ void Waiters::run() {
     if (all) looked_at = now;
     is_notified_ = false;
     const bool last = closed_;
-    auto due = take_due(now, all);
+    looking_ = take_due(now, all);
+    for (Waiter& waiter : looking_) waiter.is_notified = false;
     lock.unlock();
-    look(std::move(due), now, last);
+    look(now, last);
     lock.lock();
     count_.store(waiters_.size(), std::memory_order_relaxed);
     if (last && waiters_.empty()) return;

@@ -45,7 +45,8 @@ class Waiters {
   void run();
   // Takes out those that are to be looked at: all, or the notified and the late ones.
   std::vector<Waiter> take_due(Duration now, bool all);
-  void look(std::vector<Waiter> due, Duration now, bool last);
+  // Looks at those in looking_ and keeps the ones that go on waiting.
+  void look(Duration now, bool last);
 
   Store& store_;
   Clock& clock_;
@@ -53,6 +54,9 @@ class Waiters {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Waiter> waiters_;
+  // Taken out to be looked at. Changed by the thread alone; a notification must find them here, or it would be lost
+  // when the run settles just after it was read.
+  std::vector<Waiter> looking_;
   bool is_notified_ = false;
   bool closed_ = false;
   std::atomic<std::size_t> count_{0};

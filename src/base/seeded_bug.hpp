@@ -28,7 +28,8 @@
   X(lost_lease_not_noticed)        /* the effect goes on without a lease */               \
   X(cached_replay_past_window)     /* the cache answers for a run that is over */         \
   X(cached_replay_any_fingerprint) /* the cache answers another request */                \
-  X(cached_replay_not_counted)     /* why did it not run? nobody knows */
+  X(cached_replay_not_counted)     /* why did it not run? nobody knows */                 \
+  X(call_without_key_forgotten)    /* a job without a key, asked again, is made twice */
 
 #ifdef LATCHKEY_SEEDED_BUGS
 

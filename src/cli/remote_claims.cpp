@@ -18,6 +18,10 @@ std::string_view to_string(Jitter jitter) {
       return "equal";
     case Jitter::additive:
       return "additive";
+    case Jitter::decorrelated:
+      return "decorrelated";
+    case Jitter::percent:
+      return "percent";
   }
   return "none";
 }
@@ -25,8 +29,18 @@ std::string_view to_string(Jitter jitter) {
 std::string write_retry(const RetryPolicy& retry) {
   const std::string total =
       retry.total == Duration::max() ? std::string() : fmt::format(R"(,"total_ms":{})", retry.total.count());
-  return fmt::format(R"({{"retries":{},"first_ms":{},"factor":{},"ceiling_ms":{}{},"jitter":"{}"}})", retry.retries,
-                     retry.first.count(), retry.factor, retry.ceiling.count(), total, to_string(retry.jitter));
+  std::string delays = fmt::format(R"("first_ms":{},"factor":{},"ceiling_ms":{})", retry.first.count(), retry.factor,
+                                   retry.ceiling.count());
+  if (!retry.schedule.empty()) {
+    delays = R"("schedule_ms":[)";
+    for (const Duration delay : retry.schedule)
+      delays += fmt::format("{}{}", delays.back() == '[' ? "" : ",", delay.count());
+    delays += "]";
+  }
+  const std::string percent =
+      retry.jitter == Jitter::percent ? fmt::format(R"(,"jitter_percent":{})", retry.jitter_percent) : std::string();
+  return fmt::format(R"({{"retries":{},{}{},"jitter":"{}"{}}})", retry.retries, delays, total, to_string(retry.jitter),
+                     percent);
 }
 
 std::string write_claim(const ClaimRequest& request) {

@@ -1,5 +1,7 @@
 #include "engine/engine.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include "base/seeded_bug.hpp"
 #include "engine/validate.hpp"
 
@@ -54,6 +56,20 @@ void Engine::note(Seen& seen, const ClaimReply& reply, std::string_view caller, 
     seen.suppressions.note(suppressed->run, suppressed->reason, caller, now);
 }
 
+// The outcome stands whatever becomes of its follow-ups; those that were not made must not go unseen.
+void Engine::note_follow_ups(Seen& seen, const Settled& settled, Instant now) {
+  const auto maker = [&] { return "run " + to_string(settled.run.id()); };
+  for (const EnqueueReply& reply : settled.follow_ups) {
+    if (const auto* enqueued = std::get_if<Enqueued>(&reply); enqueued && enqueued->duplicate)
+      seen.suppressions.note(enqueued->run.id(), kDuplicate, maker(), now);
+    const auto* mismatch = std::get_if<Mismatch>(&reply);
+    if (!mismatch) continue;
+    seen.suppressions.note(mismatch->existing, facts(Code::KEY_REUSED).name, maker(), now);
+    spdlog::warn("a follow-up of run {} was not made: its key belongs to another request, run {}",
+                 to_string(settled.run.id()), to_string(mismatch->existing));
+  }
+}
+
 void Engine::claim(ClaimRequest request, Done<ClaimReply> done) {
   if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
   const Instant now = store_.now();
@@ -82,10 +98,13 @@ void Engine::extend(std::vector<ExtendRequest> requests, Done<std::vector<Extend
 void Engine::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
   auto remember = [seen = seen_, &store = store_,
                    done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
-    if (replies)
-      for (const SettleReply& reply : *replies)
-        if (const auto* settled = std::get_if<Settled>(&reply); settled && settled->run.as<Completed>())
-          seen->outcomes.add(settled->run, store.now());
+    for (std::size_t i = 0; replies && i < replies->size(); ++i) {
+      const auto* settled = std::get_if<Settled>(&(*replies)[i]);
+      if (settled) seen->progress.forget(settled->run.id());
+      if (!settled || !settled->run.as<Completed>()) continue;
+      seen->outcomes.add(settled->run, store.now());
+      if (settled->changed) note_follow_ups(*seen, *settled, store.now());
+    }
     done(std::move(replies));
   };
   forward_good<SettleReply>(std::move(requests), Done<std::vector<SettleReply>>(std::move(remember)),

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/task.hpp"
 #include "engine/outcome_cache.hpp"
+#include "engine/progress.hpp"
 #include "engine/suppressions.hpp"
 #include "store/store.hpp"
 
@@ -22,6 +23,8 @@ struct EngineSettings {
   std::size_t cache_bytes = 64 << 20;
   // How many runs' suppressed duplicates are remembered between two writes.
   std::size_t suppressed_runs_max = 65'536;
+  // How many runs' progress is remembered.
+  std::size_t progress_runs_max = 10'000;
   // How long settled runs are kept.
   Retention retention;
   // When purging begins after the start, and how often it is done.
@@ -49,6 +52,9 @@ class Engine final : public Claims {
   void move(MoveRequest request, Done<MoveReply> done);
 
   Result<std::optional<KeyAnswer>> why(const KeyName& name);
+  // What an owner says of its try, once its heartbeat was accepted; in memory only.
+  void note_progress(RunId run, Fence fence, Bytes text) { seen_->progress.note(run, fence, std::move(text)); }
+  std::optional<Bytes> find_progress(const Run& run) const { return seen_->progress.find(run); }
   Store& store() { return store_; }
   // For metrics.
   std::uint64_t replays_from_memory() const { return seen_->cached.load(std::memory_order_relaxed); }
@@ -61,13 +67,17 @@ class Engine final : public Claims {
   // What callbacks need; they may come when the engine is gone.
   struct Seen {
     explicit Seen(const EngineSettings& settings)
-        : outcomes(settings.cache_bytes), suppressions(settings.suppressed_runs_max) {}
+        : outcomes(settings.cache_bytes),
+          suppressions(settings.suppressed_runs_max),
+          progress(settings.progress_runs_max) {}
     OutcomeCache outcomes;
     Suppressions suppressions;
+    Progress progress;
     std::atomic<std::uint64_t> cached{0};
   };
 
   static void note(Seen& seen, const ClaimReply& reply, std::string_view caller, Instant now);
+  static void note_follow_ups(Seen& seen, const Settled& settled, Instant now);
   Duration pause();
   Task<void> sweep_due();
   Task<void> purge_all();

@@ -44,6 +44,10 @@ Fault find_retry_fault(const RetryPolicy& retry) {
   if (retry.retries > kRetriesMax)
     return invalid(fmt::format("`retry.retries` is {}; at most {} are allowed", retry.retries, kRetriesMax));
   if (retry.factor > 1000) return invalid("`retry.factor` must be 0 to 1000");
+  if (retry.jitter_percent > 100) return invalid("`retry.jitter_percent` must be 0 to 100");
+  if (retry.schedule.size() > kScheduleMax) return invalid("`retry.schedule_ms` has more than 64 delays");
+  for (const Duration delay : retry.schedule)
+    if (auto fault = find_span_fault("retry.schedule_ms", delay, Duration{0}, kWindowMax)) return fault;
   if (auto fault = find_span_fault("retry.first_ms", retry.first, Duration{0}, kWindowMax)) return fault;
   if (auto fault = find_span_fault("retry.ceiling_ms", retry.ceiling, Duration{0}, kWindowMax)) return fault;
   if (retry.total != Duration::max()) return find_span_fault("retry.total_ms", retry.total, Duration{0}, kWindowMax);

@@ -52,10 +52,8 @@ TEST(JsonNumber, PrintsTheFirst100000NumbersOfTheEs6Sequence) {
   EXPECT_EQ(es6_checksum(100'000), "22776e6d4b49fa294a0d0f349268e5c28808fe7e0cb2bcbe28f63894e494d4c7");
 }
 
-// By hand: --gtest_also_run_disabled_tests; seconds in release, minutes under the sanitizers.
-TEST(JsonNumber, DISABLED_PrintsTenMillionNumbersOfTheEs6Sequence) {
+TEST(JsonNumber, PrintsAMillionNumbersOfTheEs6Sequence) {
   EXPECT_EQ(es6_checksum(1'000'000), "49415fee2c56c77864931bd3624faad425c3c577d6d74e89a83bc725506dad16");
-  EXPECT_EQ(es6_checksum(10'000'000), "b9f8a44a91d46813b21b9602e72f112613c91408db0b8341fb94603d9db135e0");
 }
 
 TEST(JsonNumber, KnowsWhatIsCanonical) {

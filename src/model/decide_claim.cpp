@@ -23,7 +23,7 @@ Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now)
 
 bool is_free(const Run& run, Instant now) {
   if (run.as<Cancelled>()) return true;
-  if (run.is_open()) return false;
+  if (run.is_open() || run.head->by_call) return false;
   if (run.head->guard != Guard::once) return true;
   return run.as<Completed>() != nullptr && !run.in_window(now);
 }
@@ -89,7 +89,7 @@ ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest&
 EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRequest& request, Instant now) {
   if (!latest) return EnqueueNew{};
   const Run& run = *latest;
-  const bool own = !request.claim.is_nil() && run.head->claim == request.claim;
+  const bool own = !request.claim.is_nil() && (run.head->claim == request.claim || run.opened_by == request.claim);
   if (own || request.made_by == MadeBy::latchkey) return Stands{Enqueued{run, !own}};
   const bool latchkeys = run.head->made_by == MadeBy::latchkey;
   if (is_free(run, now) && !latchkeys) return EnqueueNew{};
@@ -97,6 +97,7 @@ EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRe
   if (run.as<Failed>() && !latchkeys && !is_held(run, request.on_doubt)) {
     Run next = reopen(run, Origin::enqueued, now);
     next.state = Queued{add_capped(now, request.delay), QueuedBy::reopen};
+    next.opened_by = request.claim;
     return Reopen{std::move(next)};
   }
   return Stands{Enqueued{run, true}};

@@ -54,7 +54,8 @@ struct Decide {
 
   MoveDecision operator()(const ResolveCompleted& resolve) const {
     if (run.as<Completed>()) return {};
-    if (!run.as<InDoubt>()) return refused(run, "resolved");
+    // What failed may have been done by hand since, or have had its effect after all.
+    if (!run.as<InDoubt>() && !run.as<Failed>()) return refused(run, "resolved");
     return {with_state(run, Completed{now, resolve.result}), {}};
   }
 

@@ -35,7 +35,7 @@ const Pair kPairs[] = {
     {"cancelling", Running{.lease_until = kNoon + 1s, .cancel_requested = true}, "same", kNo, kNo, kNo, kNo},
     {"in_doubt", InDoubt{kNoon}, "cancelled", kNo, "completed", "failed", "queued"},
     {"completed", Completed{kNoon, "r"}, kNo, kNo, "same", kNo, kNo},
-    {"failed", Failed{kNoon, "EXECUTION_ERROR"}, "cancelled", "queued", kNo, "same", kNo},
+    {"failed", Failed{kNoon, "EXECUTION_ERROR"}, "cancelled", "queued", "completed", "same", kNo},
     {"cancelled", Cancelled{kNoon, "CANCELLED"}, "same", kNo, kNo, kNo, kNo},
 };
 

@@ -35,6 +35,7 @@ Run reopen(const Run& run, Origin origin, Instant now) {
   Run next = with_state(run, Queued{now, QueuedBy::reopen});
   next.origin = origin;
   next.generation += 1;
+  next.opened_by = {};
   next.attempt = 0;
   next.attempts_max = run.head->retry.retries + 1;
   next.first_attempt_at = {};

@@ -113,7 +113,7 @@ class Key {
     if (is.generation == was.generation) RC_ASSERT(is.attempt >= was.attempt);
     if (was.is_settled()) {
       RC_ASSERT(was.as<Failed>() != nullptr);
-      RC_ASSERT(is.as<Cancelled>() || is.generation > was.generation);
+      RC_ASSERT(is.as<Cancelled>() || is.as<Completed>() || is.generation > was.generation);
     }
     if (is.as<Queued>()) RC_ASSERT(is.attempt < is.attempts_max);
     if (is.as<Running>() && !was.as<Running>()) RC_ASSERT(is.fence > was.fence);

@@ -75,7 +75,7 @@ struct EnqueueRequest {
   Duration delay{};          // due this long after it was enqueued
   std::vector<RunId> after;  // runs it waits for, of the same tenant
   OnFailed on_failed = OnFailed::wait;
-  ClaimId claim;
+  ClaimId claim;  // by which the same call again, its reply lost, is recognised; also where there is no key
 };
 
 struct Enqueued {
@@ -118,11 +118,13 @@ struct SettleRequest {
   Ending ending;
 };
 
-// Settled: the run as it stands now. `changed` is false when this was a repeat of the same settle.
+// Settled: the run as it stands now. `changed` is false when this was a repeat of the same settle. A follow-up whose
+// key belongs to another request does not keep the outcome from standing: it is not made, and its place says Mismatch.
 struct Settled {
   Run run;
   bool changed = true;
   std::optional<Uuid> dead_letter;
+  std::vector<EnqueueReply> follow_ups;  // in their order; a repeat's may be fewer
 };
 using SettleReply = std::variant<Settled, Error>;  // LEASE_LOST, ALREADY_SETTLED, NOT_FOUND
 

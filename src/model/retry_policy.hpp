@@ -5,12 +5,21 @@
 #include <cstdint>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "base/time.hpp"
 
 namespace latchkey {
 
-enum class Jitter : std::uint8_t { none, full, equal, additive };
+// With d the plain delay and r in [0, 1):
+//   none          d
+//   full          d·r
+//   equal         d/2 + d/2·r
+//   additive      d + first·r, at most the ceiling
+//   decorrelated  min(ceiling, first + (3·previous − first)·r), whatever d is; the delays before are drawn anew
+//   percent       d ± jitter_percent, at most the ceiling
+// Also what stores write.
+enum class Jitter : std::uint8_t { none, full, equal, additive, decorrelated, percent };
 
 // One draw in [0, 1).
 struct Dice {
@@ -22,15 +31,31 @@ struct RetryPolicy {
   std::uint32_t retries = 3;                    // tries after the first one
   Duration first = std::chrono::seconds{1};     // the first delay
   std::uint32_t factor = 5;                     // each delay is the one before times this
-  Duration ceiling = std::chrono::seconds{30};  // no delay is longer, jitter excepted when additive
+  Duration ceiling = std::chrono::seconds{30};  // no delay is longer
   Duration total = Duration::max();             // no retry starts later than this after the first attempt
   Jitter jitter = Jitter::none;
+  std::uint32_t jitter_percent = 10;  // of Jitter::percent; 0 to 100
+  // The delays one by one, instead of first, factor and ceiling; the last one is used again when it runs out.
+  std::vector<Duration> schedule;
 
   bool operator==(const RetryPolicy&) const = default;
 
   // The delay after failed attempt number `attempt`, counted from 1.
   constexpr Duration delay_after(std::uint32_t attempt, Dice dice) const {
-    std::int64_t ms = std::min(first, ceiling).count();
+    return Duration{jittered(plain(attempt), attempt, dice)};
+  }
+
+ private:
+  using Ms = std::int64_t;
+
+  constexpr Ms first_ms() const {
+    return schedule.empty() ? std::min(first, ceiling).count() : schedule.front().count();
+  }
+  constexpr Ms ceiling_ms() const { return schedule.empty() ? ceiling.count() : std::ranges::max(schedule).count(); }
+
+  constexpr Ms plain(std::uint32_t attempt) const {
+    if (!schedule.empty()) return schedule[std::min<std::size_t>(attempt, schedule.size()) - 1].count();
+    Ms ms = first_ms();
     const bool grows = factor > 1 && ms > 0;
     if (factor == 0 && attempt > 1) ms = 0;
     for (std::uint32_t i = 1; grows && i < attempt && ms < ceiling.count(); ++i) {
@@ -40,30 +65,60 @@ struct RetryPolicy {
         ms *= factor;
       }
     }
-    return Duration{jittered(std::min(ms, ceiling.count()), dice)};
+    return std::min(ms, ceiling.count());
   }
 
- private:
-  constexpr std::int64_t jittered(std::int64_t ms, Dice dice) const {
-    const auto part = [&](std::int64_t span) {
-      return static_cast<std::int64_t>(static_cast<double>(span) * dice.roll);
-    };
+  static constexpr Ms part(Ms span, double roll) { return static_cast<Ms>(static_cast<double>(span) * roll); }
+  static constexpr Ms add(Ms a, Ms b) {
+    return b > std::numeric_limits<Ms>::max() - a ? std::numeric_limits<Ms>::max() : a + b;
+  }
+
+  constexpr Ms jittered(Ms ms, std::uint32_t attempt, Dice dice) const {
     switch (jitter) {
       case Jitter::none:
         return ms;
       case Jitter::full:
-        return part(ms);
+        return part(ms, dice.roll);
       case Jitter::equal:
-        return ms / 2 + part(ms - ms / 2);
+        return ms / 2 + part(ms - ms / 2, dice.roll);
       case Jitter::additive:
-        return ms + std::min(part(first.count()), std::numeric_limits<std::int64_t>::max() - ms);
+        return std::min(add(ms, part(first_ms(), dice.roll)), std::max(ms, ceiling_ms()));
+      case Jitter::decorrelated:
+        return decorrelated(attempt, dice);
+      case Jitter::percent: {
+        const Ms share = std::min(jitter_percent, 100u);
+        const Ms most = ms / 100 * share + ms % 100 * share / 100;
+        return std::min(add(ms - most, part(add(most, most), dice.roll)), std::max(ms, ceiling_ms()));
+      }
     }
     return ms;
+  }
+
+  // One draw stands for the whole walk: its bits seed the draws of the delays before, so that a policy stays a value.
+  constexpr Ms decorrelated(std::uint32_t attempt, Dice dice) const {
+    const Ms base = first_ms(), cap = ceiling_ms();
+    auto bits = static_cast<std::uint64_t>(dice.roll * 0x1.0p53);
+    Ms previous = base;
+    double roll = dice.roll;
+    for (std::uint32_t i = 0; i < std::min(attempt, 64u); ++i) {  // by then it has long reached its level
+      const Ms high = previous > cap / 3 ? cap : previous * 3;
+      previous = std::min(base + part(std::max<Ms>(high - base, 0), roll), cap);
+      roll = next_roll(bits);
+    }
+    return previous;
+  }
+
+  // SplitMix64.
+  static constexpr double next_roll(std::uint64_t& state) {
+    std::uint64_t z = state += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1.0p-53;
   }
 };
 
 // A6: 1 s, 5 s, 25 s, then failed.
-inline constexpr RetryPolicy kDefaultRetries{};
-inline constexpr RetryPolicy kNoRetries{.retries = 0};
+inline const RetryPolicy kDefaultRetries{};
+inline const RetryPolicy kNoRetries{.retries = 0};
 
 }  // namespace latchkey

@@ -31,7 +31,8 @@ using RunId = Uuid;
 using Fingerprint = Digest;
 // Bytes of an input or result: kept and given back as they came.
 using Bytes = std::string;
-// Names one call, so that the same call again (its reply was lost) recognises what it did. Nil: the call has no name.
+// Names one call (a claim or an enqueue), so that the same call again (its reply was lost) recognises what it did. Nil:
+// the call has no name.
 using ClaimId = Uuid;
 
 // Which owner: from one counter per store, drawn while the key is locked, so it only rises. Below 2^53. 0: never owned.
@@ -73,8 +74,12 @@ struct RunHead {
   Bytes input;
   std::string caller;  // who asked, for people
   ClaimId claim;       // the call that made it
+  // Without a guard: key_hash is that of the call, so that the same call again finds what it made. Unlike `once` it has
+  // no window: it holds until the run is purged.
+  bool by_call = false;
 
-  bool guarded() const { return !key.empty() && guard != Guard::none; }
+  // Whether the run is found by its key_hash.
+  bool guarded() const { return by_call || (!key.empty() && guard != Guard::none); }
 };
 
 // Why a run is queued: a settle that is repeated must recognise its own move. doubtful_try: a failed try whose effect
@@ -139,6 +144,7 @@ struct Run {
   std::uint32_t waiting_for = 0;     // predecessors that have not ended as wanted
   std::string last_error;            // message of the latest failed try
   std::string last_error_code;       // the caller's own code for it
+  ClaimId opened_by;                 // the enqueue that opened this generation; nil: the first, or not by an enqueue
   Uuid effect_key;                   // the run's id, unless a retry by hand asked for a fresh one
   State state;
 

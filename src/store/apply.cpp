@@ -9,13 +9,32 @@
 namespace latchkey {
 namespace {
 
+// Nothing guards it, but its call has a name.
+bool is_by_call(const auto& request) {
+  return (request.key.empty() || request.guard == Guard::none) && !request.claim.is_nil() &&
+         !LK_SEEDED(call_without_key_forgotten);
+}
+
+// What the run is found by. A call's hash has four parts, a key's three: they never meet.
+Digest hash_of(const auto& request) {
+  if (!is_by_call(request)) return request.key_hash;
+  const auto* name = reinterpret_cast<const char*>(request.claim.bytes.data());
+  return thread_sha256()
+      .add_prefixed(request.tenant)
+      .add_prefixed(request.function)
+      .add_prefixed("")
+      .add_prefixed({name, request.claim.bytes.size()})
+      .finish();
+}
+
 std::shared_ptr<RunHead> make_head(const auto& request, RunId id, Instant now) {
   auto head = std::make_shared<RunHead>();
   head->id = id;
   head->tenant = request.tenant;
   head->function = request.function;
   head->key = request.key;
-  head->key_hash = request.key_hash;
+  head->key_hash = hash_of(request);
+  head->by_call = is_by_call(request);
   head->guard = request.key.empty() ? Guard::none : request.guard;
   head->on_doubt = request.on_doubt;
   head->fingerprint = request.guard == Guard::once ? request.fingerprint : std::nullopt;
@@ -30,8 +49,8 @@ std::shared_ptr<RunHead> make_head(const auto& request, RunId id, Instant now) {
 }
 
 std::optional<Run> find_latest(Applying with, const auto& request) {
-  if (request.key.empty() || request.guard == Guard::none) return std::nullopt;
-  return with.tables.find_latest({request.tenant, request.function, request.key, request.key_hash});
+  if (!is_by_call(request) && (request.key.empty() || request.guard == Guard::none)) return std::nullopt;
+  return with.tables.find_latest({request.tenant, request.function, request.key, hash_of(request)});
 }
 
 std::optional<Run> find_for(Applying with, const std::optional<std::string>& tenant, RunId id) {
@@ -116,6 +135,15 @@ bool has_open_dependent(Applying with, RunId id) {
   return false;
 }
 
+// The call that makes a follow-up: its settle may be repeated.
+ClaimId name_follow_up(const Run& parent, std::size_t position) {
+  const Digest digest =
+      thread_sha256().add_prefixed(to_string(parent.id())).add_prefixed(std::to_string(position)).finish();
+  ClaimId id;
+  std::copy_n(digest.begin(), id.bytes.size(), id.bytes.begin());
+  return id;
+}
+
 // A follow-up without a key gets its own: unique by the run that made it and its place, whatever becomes of it. One
 // with a key stands under that key like any other request, in the tenant of the run that made it.
 EnqueueRequest own_key(EnqueueRequest follow_up, const Run& parent, std::size_t position) {
@@ -130,7 +158,20 @@ EnqueueRequest own_key(EnqueueRequest follow_up, const Run& parent, std::size_t 
                            .add_prefixed(follow_up.function)
                            .add_prefixed(follow_up.key)
                            .finish();
+  follow_up.claim = name_follow_up(parent, position);
   return follow_up;
+}
+
+// What stands of a completion that was settled before.
+std::vector<EnqueueReply> find_follow_ups(Applying with, const Run& parent, const Ending& ending) {
+  std::vector<EnqueueReply> found;
+  const auto* complete = std::get_if<Complete>(&ending);
+  for (std::size_t i = 0; complete && i < complete->follow_ups.size(); ++i) {
+    const EnqueueRequest request = own_key(complete->follow_ups[i], parent, i);
+    EnqueueDecision decision = decide_enqueue(find_latest(with, request), request, with.now);
+    if (auto* stands = std::get_if<Stands>(&decision)) found.push_back(std::move(stands->reply));
+  }
+  return found;
 }
 
 }  // namespace
@@ -220,7 +261,8 @@ SettleReply apply_settle(Applying with, const SettleRequest& request) {
                                                           : static_cast<double>(with.random.next() >> 11) * 0x1.0p-53};
   SettleDecision decision = decide_settle(*run, request, dice, with.now);
   if (decision.refused) return *decision.refused;
-  if (!decision.next) return Settled{*run, false, with.tables.dead_letter_of(*run)};
+  if (!decision.next)
+    return Settled{*run, false, with.tables.dead_letter_of(*run), find_follow_ups(with, *run, request.ending)};
   std::vector<EnqueueRequest> follow_ups;
   if (const auto* complete = std::get_if<Complete>(&request.ending)) {
     for (std::size_t i = 0; i < complete->follow_ups.size(); ++i) {
@@ -229,8 +271,9 @@ SettleReply apply_settle(Applying with, const SettleRequest& request) {
     }
   }
   const auto dead_letter = write(with, *run, *decision.next);
-  for (const EnqueueRequest& follow_up : follow_ups) apply_enqueue(with, follow_up);
-  return Settled{std::move(*decision.next), true, dead_letter};
+  Settled settled{std::move(*decision.next), true, dead_letter, {}};
+  for (const EnqueueRequest& follow_up : follow_ups) settled.follow_ups.push_back(apply_enqueue(with, follow_up));
+  return settled;
 }
 
 MoveReply apply_move(Applying with, const MoveRequest& request) {
@@ -240,8 +283,9 @@ MoveReply apply_move(Applying with, const MoveRequest& request) {
   MoveDecision decision = decide_move(*run, request.move, fresh, with.now);
   if (decision.refused) return *decision.refused;
   if (!decision.next) return Moved{*run, false};
-  const bool reopens = run->is_settled() && decision.next->is_open();
-  if (reopens && run->head->guarded()) {
+  // Opened again or completed after all: it takes its key.
+  const bool takes_key = run->is_settled() && (decision.next->is_open() || decision.next->as<Completed>());
+  if (takes_key && run->head->guarded()) {
     const RunHead& head = *run->head;
     const auto latest = with.tables.find_latest({head.tenant, head.function, head.key, head.key_hash});
     if (latest && latest->id() != run->id() && (latest->is_open() || latest->in_window(with.now)))
@@ -278,6 +322,7 @@ Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit
     const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
     if (unread || has_open_dependent(with, run.id())) continue;
     for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
+    with.tables.erase_members(run.id());
     with.tables.erase(run);
     swept.changed += 1;
   }

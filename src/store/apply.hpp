@@ -19,6 +19,8 @@ std::vector<Taken> apply_take(Applying with, const TakeRequest& request);
 ExtendReply apply_extend(Applying with, const ExtendRequest& request);
 SettleReply apply_settle(Applying with, const SettleRequest& request);
 MoveReply apply_move(Applying with, const MoveRequest& request);
+// apply_letters.cpp
+std::optional<LetterMoved> apply_letter_move(Applying with, const LetterMove& wish);
 Swept apply_sweep(Applying with, std::uint32_t limit);
 Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit);
 

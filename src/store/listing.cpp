@@ -4,6 +4,19 @@
 #include <limits>
 
 namespace latchkey {
+namespace {
+
+// Counters are 44 bits wide, and SQLite's rowids end at 2^63.
+constexpr std::uint64_t kNewest = std::numeric_limits<std::int64_t>::max();
+
+std::optional<std::uint64_t> parse(std::string_view cursor) {
+  std::uint64_t counter = 0;
+  const auto [end, problem] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), counter, 16);
+  if (problem != std::errc{} || end != cursor.data() + cursor.size() || counter >= kNewest) return std::nullopt;
+  return counter;
+}
+
+}  // namespace
 
 bool is_listed(const Run& run, const ListQuery& query) {
   const RunHead& head = *run.head;
@@ -13,19 +26,26 @@ bool is_listed(const Run& run, const ListQuery& query) {
          (!query.since || head.created_at >= *query.since);
 }
 
-std::uint64_t read_cursor(std::string_view cursor) {
-  // Counters are 44 bits wide, and SQLite's rowids end at 2^63.
-  std::uint64_t counter = std::numeric_limits<std::int64_t>::max();
-  std::uint64_t parsed = 0;
-  const auto [end, problem] = std::from_chars(cursor.data(), cursor.data() + cursor.size(), parsed, 16);
-  if (problem == std::errc{} && end == cursor.data() + cursor.size() && parsed < counter) counter = parsed;
-  return counter;
-}
+bool is_cursor(std::string_view cursor) { return cursor.empty() || parse(cursor).has_value(); }
+
+std::uint64_t read_cursor(std::string_view cursor) { return parse(cursor).value_or(kNewest); }
 
 std::string write_cursor(std::uint64_t counter) {
   char text[17];
   const auto [end, problem] = std::to_chars(text, text + sizeof text, counter, 16);
   return {text, end};
+}
+
+Error bad_cursor() { return {Code::INVALID_ARGUMENT, "`cursor` must be the `next` of the page before"}; }
+
+MemberPlace read_place(std::string_view cursor) {
+  const std::size_t dot = std::min(cursor.find('.'), cursor.size());
+  const std::string_view rest = cursor.substr(std::min(dot + 1, cursor.size()));
+  return {parse(cursor.substr(0, dot)).value_or(0), static_cast<std::uint32_t>(parse(rest).value_or(0))};
+}
+
+std::string write_place(const MemberPlace& place) {
+  return write_cursor(place.counter) + "." + write_cursor(place.generation);
 }
 
 DeadLetterMember describe_member(const Run& failed) {

@@ -6,14 +6,21 @@
 #include <string_view>
 
 #include "store/store.hpp"
+#include "store/tables.hpp"
 
 namespace latchkey {
 
 // Whether a run belongs on the query's page, cursor and limit aside.
 bool is_listed(const Run& run, const ListQuery& query);
-// A cursor says: go on below this counter. An empty or unreadable one starts at the newest.
+// A cursor says: go on below this counter. An empty one starts at the newest. Ask is_cursor() first.
+bool is_cursor(std::string_view cursor);
 std::uint64_t read_cursor(std::string_view cursor);
 std::string write_cursor(std::uint64_t counter);
+// INVALID_ARGUMENT, for a cursor that is none of ours.
+Error bad_cursor();
+// The same for a place among a dead letter's members.
+MemberPlace read_place(std::string_view cursor);
+std::string write_place(const MemberPlace& place);
 
 DeadLetterMember describe_member(const Run& failed);
 DeadLetter open_entry(Uuid id, const Run& failed);

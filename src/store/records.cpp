@@ -5,10 +5,12 @@
 namespace latchkey {
 namespace {
 
+constexpr std::array<std::string_view, 3> kSteps{"retried", "completed", "failed"};
 constexpr std::array<std::string_view, 4> kRoles{"viewer", "service", "org-admin", "admin"};
 
 }  // namespace
 
+std::string_view to_string(StepKind kind) { return kSteps.at(static_cast<std::size_t>(kind)); }
 std::string_view to_string(Role role) { return kRoles.at(static_cast<std::size_t>(role)); }
 
 std::optional<Role> parse_role(std::string_view text) {

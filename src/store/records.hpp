@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "model/run.hpp"
+#include "model/requests.hpp"
 
 namespace latchkey {
 
@@ -24,6 +24,15 @@ struct DeadLetter {
   std::optional<Instant> acknowledged_at;
   std::string acknowledged_by;
 };
+// What a person did about a member. One of a kind: the first stands.
+enum class StepKind : std::uint8_t { retried, completed, failed };
+std::string_view to_string(StepKind kind);
+struct MemberStep {
+  StepKind kind = StepKind::retried;
+  std::string by;
+  Instant at;
+  std::string note;
+};
 // One failed run (one generation of it) in an entry.
 struct DeadLetterMember {
   RunId run;
@@ -34,6 +43,28 @@ struct DeadLetterMember {
   std::uint32_t attempts = 0;
   Effect effect = Effect::none;
   Instant at;
+  std::vector<MemberStep> steps;  // in the order of StepKind
+};
+
+// What a person wants done about an entry's members: RetryByHand, ResolveCompleted or ResolveFailed.
+struct LetterMove {
+  std::optional<std::string> tenant;  // none: any
+  Uuid letter;
+  std::vector<RunId> runs;  // empty: all, a slice per call
+  Move move;
+  std::string by;
+  std::string note;
+  std::string cursor;  // `next` of the slice before
+  std::uint32_t limit = 200;
+};
+struct MemberMoved {
+  RunId run;
+  bool changed = false;          // false: it stood so already, was opened again since, or is gone
+  std::optional<Error> refused;  // MOVE_REFUSED; NOT_FOUND for a named run that is no member
+};
+struct LetterMoved {
+  std::vector<MemberMoved> members;
+  std::string next;  // empty: that was all
 };
 
 struct DeadLetterQuery {
@@ -73,6 +104,9 @@ class Records {
   // Idempotent: the first acknowledgement stands. None when there is no such entry.
   virtual Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                         const std::string& actor) = 0;
+  // Retries or resolves members, each on its own, all of the slice in one transaction with who and when. The same again
+  // changes nothing. None when there is no such entry.
+  virtual Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) = 0;
 
   virtual Result<std::monostate> add_token(const TokenRecord& token) = 0;
   virtual Result<std::vector<TokenRecord>> list_tokens() = 0;

@@ -70,7 +70,9 @@ struct Swept {
 
 class Store : public Claims {
  public:
-  // Each request on its own; replies in order. Unknown predecessors are refused per request.
+  // Each request on its own; replies in order. Unknown predecessors are refused per request. The same call again (by
+  // its claim id) gets its own run, not `duplicate`: with or without a key, and also where it opened a failed run
+  // again.
   virtual void enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) = 0;
   // Due jobs, highest priority first, then longest due. Leased in the same transaction. Empty when there are none.
   virtual void take(TakeRequest request, Done<std::vector<Taken>> done) = 0;
@@ -79,7 +81,7 @@ class Store : public Claims {
   // Time's work: ends leases that are over and gives up runs that nobody came back for.
   virtual void sweep(std::uint32_t limit, Done<Swept> done) = 0;
   // Deletes runs whose window and retention are over, oldest first. Never one that is in doubt, has an unread dead
-  // letter, or that something waits for.
+  // letter, or that something waits for. Acknowledged dead letters go with the last of their runs.
   virtual void purge(Retention retention, std::uint32_t limit, Done<Swept> done) = 0;
   // Adds to the counts of suppressed duplicates; runs that are gone are passed over.
   virtual void note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) = 0;
@@ -89,6 +91,10 @@ class Store : public Claims {
   virtual Result<std::optional<Run>> find_latest(const KeyName& name) = 0;
   virtual Result<Page> list(const ListQuery& query) = 0;
   virtual Result<std::optional<Duplicates>> find_duplicates(RunId id) = 0;
+  // Why the latest change could not be written, until one is written again; never waits. The error's age is not told.
+  virtual std::optional<Error> find_failure() { return std::nullopt; }
+  // Writes nothing but the store's own marks, to find out whether it can be written again.
+  virtual void probe(Done<std::monostate> done) { done(std::monostate{}); }
   // By the store's clock.
   virtual Instant now() = 0;
   // When sweep() has something to do next; none when nothing is open.

@@ -25,6 +25,13 @@ struct PurgeSlice {
   bool more = false;  // false: the end was reached, the next call starts at the beginning
 };
 
+// Where a member stands in its entry: by the run's counter, then by generation.
+struct MemberPlace {
+  std::uint64_t counter = 0;
+  std::uint32_t generation = 0;
+  auto operator<=>(const MemberPlace&) const = default;
+};
+
 class Tables {
  public:
   virtual ~Tables() = default;
@@ -63,6 +70,15 @@ class Tables {
   virtual bool has_unread_dead_letter(RunId run) = 0;
   // The entry that the run's current generation is in.
   virtual std::optional<Uuid> dead_letter_of(const Run& run) = 0;
+  virtual std::optional<DeadLetter> find_dead_letter(Uuid id) = 0;
+  // The entry's members behind `after`, in the order of their place; without their steps.
+  virtual std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) = 0;
+  // The run's latest generation that is a member of the entry.
+  virtual std::optional<DeadLetterMember> find_member(Uuid dead_letter, RunId run) = 0;
+  // False when a step of this kind is there already.
+  virtual bool add_step(const DeadLetterMember& member, const MemberStep& step) = 0;
+  // Takes a run that is purged out of its entries, and removes acknowledged ones that are empty then.
+  virtual void erase_members(RunId run) = 0;
 
   virtual void add_duplicates(const DuplicateNote& note) = 0;
 };

@@ -107,6 +107,62 @@ TEST_P(Jobs, TheSameCallGetsItsOwnRun) {
   EXPECT_EQ(again.run.id(), run.id());
 }
 
+TEST_P(Jobs, TheSameCallWithoutAKeyMakesOneJob) {
+  for (const char* key : {"", "history"}) {  // a key without a guard is history only
+    EnqueueRequest request;
+    request.function = "f";
+    request.key = key;
+    request.key_hash = hash_key("default", "f", key);
+    request.claim = id_of(42 + request.key.size());
+    const auto replies = verbs().enqueue_all({request, request});
+    const Run run = std::get<Enqueued>(replies[0]).run;
+    EXPECT_EQ(std::get<Enqueued>(replies[1]).run.id(), run.id());
+    EXPECT_FALSE(std::get<Enqueued>(replies[1]).duplicate);
+    EXPECT_EQ(run.head->key, key);
+    EXPECT_EQ(run.head->guard, Guard::none);
+    opened().reopen();
+    if (!opened().is_durable()) return;
+    end(take_one());
+    EXPECT_EQ(add(request).id(), run.id()) << "whatever became of it";
+    EXPECT_TRUE(take_up_to(10).empty());
+    EnqueueRequest other = request;
+    other.claim = id_of(99 + request.key.size());
+    EXPECT_NE(add(other).id(), run.id()) << "another call";
+    end(take_one(), permanent());
+    EXPECT_EQ(add(other).generation, 1u);
+    other.tenant = "acme";
+    EXPECT_EQ(add(other).head->tenant, "acme") << "a call of another tenant is another call";
+    end(take_one());
+  }
+}
+
+TEST_P(Jobs, TheCallThatOpenedAFailedRunGetsTheSameAnswerAgain) {
+  add(a_job());
+  end(take_one(), permanent());
+  EnqueueRequest again = a_job();
+  again.claim = id_of(7);
+  const auto same = [&] {
+    const auto reply = std::get<Enqueued>(verbs().enqueue(again));
+    return !reply.duplicate && reply.run.generation == 2;
+  };
+  EXPECT_TRUE(same());
+  EXPECT_TRUE(same()) << "queued";
+  opened().reopen();
+  if (!opened().is_durable()) return;
+  EXPECT_TRUE(same()) << "after a restart";
+  const Taken taken = take_one();
+  EXPECT_TRUE(same()) << "taken";
+  opened().reopen();
+  EXPECT_EQ(find(taken.run.id()).as<Running>()->session, id_of(5));
+  EXPECT_TRUE(same());
+  end(taken, permanent());
+  EXPECT_TRUE(same()) << "failed again: it is still that call's generation";
+  EnqueueRequest third = a_job();
+  third.claim = id_of(8);
+  EXPECT_EQ(add(third).generation, 3u);
+  EXPECT_TRUE(std::get<Enqueued>(verbs().enqueue(again)).duplicate) << "no longer its own";
+}
+
 TEST_P(Jobs, FiveHundredInABatchEachTakenOnce) {
   std::vector<EnqueueRequest> batch;
   for (int i = 0; i < 500; ++i) batch.push_back(a_job("k" + std::to_string(i)));

@@ -180,6 +180,24 @@ TEST_P(KeptBytes, KeysAndMessagesMayHoldAnything) {
   EXPECT_TRUE(std::holds_alternative<NotDue>(verbs().claim(a_claim(odd))));
 }
 
+TEST_P(KeptBytes, RetryPoliciesAreGivenBackAsTheyCame) {
+  const std::vector<RetryPolicy> policies{
+      kDefaultRetries,
+      kNoRetries,
+      {.retries = 7, .first = 2s, .factor = 2, .ceiling = 1min, .total = 1h, .jitter = Jitter::decorrelated},
+      {.jitter = Jitter::percent, .jitter_percent = 25},
+      {.retries = 3, .jitter = Jitter::equal, .schedule = {5s, 5min, 24h}}};
+  std::vector<RunId> ids;
+  for (const RetryPolicy& policy : policies) {
+    ClaimRequest request = a_claim("policy" + std::to_string(ids.size()));
+    request.retry = policy;
+    ids.push_back(win(request).run.id());
+  }
+  opened().reopen();
+  for (std::size_t i = 0; i < ids.size() && opened().is_durable(); ++i)
+    EXPECT_EQ(find(ids[i]).head->retry, policies[i]) << i;
+}
+
 TEST_P(KeptBytes, EveryMemberSurvivesReopening) {
   std::vector<Run> before;
   const auto keep = [&](RunId id) { before.push_back(find(id)); };

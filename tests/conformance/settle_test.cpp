@@ -7,6 +7,16 @@ namespace {
 class Settling : public StoreTest {};
 LK_CONFORMANCE(Settling);
 
+TEST_P(Settling, AScheduleIsFollowedDelayByDelay) {
+  ClaimRequest request = a_claim();
+  request.retry = {.retries = 3, .schedule = {2s, 1h}};
+  for (const Duration delay : {Duration{2s}, Duration{1h}, Duration{1h}}) {
+    EXPECT_EQ(end(win(request), retryable()).run.as<Queued>()->due_at, now() + delay);
+    advance(delay);
+  }
+  EXPECT_EQ(end(win(request), retryable()).run.status(), Status::failed);
+}
+
 TEST_P(Settling, TheSameKindAgainAnswersTheSame) {
   const Won won = win();
   const Settled first = end(won, Complete{"one", {}});
@@ -107,6 +117,26 @@ TEST_P(Settling, AReleasedRunGoesBackWithOneMoreAttempt) {
   EXPECT_TRUE(take_up_to(1).empty());
   advance(5min);
   EXPECT_EQ(end(take_one(), retryable()).run.status(), Status::failed);
+}
+
+TEST_P(Settling, AFollowUpThatIsRefusedIsSaidAndTheOutcomeStands) {
+  const Run other = add(a_job("taken"));
+  EnqueueRequest refused = a_job("taken"), made = a_job("free");
+  refused.fingerprint = kOther;
+  const Won won = win();
+  const Ending done = Complete{"r", {refused, made}};
+  const Settled settled = end(won, done);
+  EXPECT_EQ(settled.run.status(), Status::completed);
+  ASSERT_EQ(settled.follow_ups.size(), 2u);
+  EXPECT_EQ(std::get<Mismatch>(settled.follow_ups[0]).existing, other.id());
+  EXPECT_FALSE(std::get<Enqueued>(settled.follow_ups[1]).duplicate);
+  const Settled again = end(won, done);
+  EXPECT_FALSE(again.changed);
+  ASSERT_EQ(again.follow_ups.size(), 2u) << "the same is said when it is asked again";
+  EXPECT_EQ(std::get<Mismatch>(again.follow_ups[0]).existing, other.id());
+  EXPECT_FALSE(std::get<Enqueued>(again.follow_ups[1]).duplicate);
+  EXPECT_EQ(std::get<Enqueued>(again.follow_ups[1]).run.id(), std::get<Enqueued>(settled.follow_ups[1]).run.id());
+  EXPECT_EQ(take_up_to(10).size(), 2u);
 }
 
 TEST_P(Settling, FollowUpsComeWithTheOutcome) {

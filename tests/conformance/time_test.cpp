@@ -172,9 +172,8 @@ TEST_P(Purging, AnUnreadDeadLetterIsKept) {
   EXPECT_EQ(purge_all(), 0u);
   acknowledge_all();
   EXPECT_EQ(purge_all(), 1u);
-  const auto letters = records().list_dead_letters({.with_acknowledged = true}).value().entries;
-  ASSERT_EQ(letters.size(), 1u) << "the letter outlives the run";
-  EXPECT_EQ(records().list_members(letters[0].id, 10).value().size(), 1u);
+  EXPECT_TRUE(records().list_dead_letters({.with_acknowledged = true}).value().entries.empty())
+      << "it goes with its run";
 }
 TEST_P(Purging, FailedRunsAreKeptLonger) {
   end(win(), permanent());

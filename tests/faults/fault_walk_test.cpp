@@ -4,6 +4,8 @@
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
 
+#include <set>
+
 #include "faults/walk.hpp"
 
 namespace latchkey {
@@ -91,6 +93,27 @@ class Script {
       if (read && *read && (*read)->acknowledged_at) break;
       walk_.clock.advance(2s);
     }
+    resolve(id, failed.id());
+  }
+
+  // Asked again until it is answered: the step and the outcome are there together, once.
+  void resolve(Uuid letter, RunId run) {
+    const LetterMove wish{.letter = letter, .move = ResolveCompleted{"by hand"}, .by = "pat"};
+    Result<std::vector<DeadLetterMember>> members;
+    Result<std::optional<Run>> found;
+    for (int tries = 0; tries < 5; ++tries) {
+      const auto moved = walk_.store->records().move_dead_letter(wish);
+      if (walk_.disk.is_dead()) walk_.crash();
+      members = walk_.store->records().list_members(letter, 10);
+      found = walk_.store->find(std::nullopt, run);
+      if (moved && *moved && members && found) break;
+      walk_.clock.advance(2s);
+    }
+    ASSERT_TRUE(members && members->size() == 1u);
+    EXPECT_EQ(members->front().steps.size(), 1u);
+    ASSERT_TRUE(found && *found);
+    EXPECT_EQ((*found)->status(), Status::completed);
+    done_["b"] = "by hand";
   }
 
   void jobs_in_a_chain() {
@@ -109,6 +132,16 @@ class Script {
       settled(taken, Complete{"job", {EnqueueRequest{.function = "k"}}});
     }
     follow_ups_ = 2;
+    // Without a key: asked again, whatever was lost, it is one job.
+    const EnqueueRequest solo{.function = "s", .claim = call_id(50)};
+    std::set<RunId> made;
+    for (int i = 0; i < 2; ++i) {
+      const auto replies = walk_.ask<std::vector<EnqueueReply>>(
+          [&](Store& store, Done<std::vector<EnqueueReply>> done) { store.enqueue({solo}, std::move(done)); });
+      made.insert(std::get<Enqueued>(replies.front()).run.id());
+    }
+    EXPECT_EQ(made.size(), 1u);
+    settled(take("s"), Complete{"", {}});
   }
 
   // A reply that was lost leaves the job leased to nobody: its lease must end first.
@@ -188,7 +221,7 @@ class Script {
     }
     for (int i = 0; i < follow_ups_; ++i) settled(take("k"), Complete{"", {}});
     const auto more = walk_.ask<std::vector<Taken>>([&](Store& store, Done<std::vector<Taken>> done) {
-      store.take({.functions = {"j", "k"}, .limit = 10, .session = call_id(98)}, std::move(done));
+      store.take({.functions = {"j", "k", "s"}, .limit = 10, .session = call_id(98)}, std::move(done));
     });
     EXPECT_TRUE(more.empty()) << "a job or follow-up was made twice";
     check_file();

@@ -1,4 +1,5 @@
 // The API's answers, over real sockets and a real store.
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <latch>
@@ -124,6 +125,16 @@ TEST_F(ApiTest, FailuresAreRetriedAndThenLeaveADeadLetter) {
   EXPECT_NE(retried.at("/effect_key"), retried.at("/id"));
 }
 
+TEST_F(ApiTest, AScheduleSaysEveryDelay) {
+  const Heard won =
+      admin().claim("k", R"(,"retry":{"schedule_ms":[60000,3600000],"jitter":"percent","jitter_percent":0})");
+  EXPECT_EQ(won.at("/run/attempts_max"), "3");
+  const Heard failed = admin().settle(won, "fail", R"(,"error":{"message":"no"})");
+  const auto waits = *parse_rfc3339(failed.at("/retry_at")) - *parse_rfc3339(won.at("/run/started_at"));
+  EXPECT_GE(waits, std::chrono::seconds{60});
+  EXPECT_LT(waits, std::chrono::seconds{90});
+}
+
 TEST_F(ApiTest, PermanentErrorsAreNotRetried) {
   const Heard failed = admin().settle(admin().claim("k"), "fail", R"(,"error":{"message":"no","retryable":false})");
   EXPECT_EQ(failed.at("/run/code"), "EXECUTION_ERROR");
@@ -191,6 +202,11 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgain) {
   EXPECT_EQ(admin().post("/v1/runs", R"({"function":"f"})", call).at("/result"), "7");
   EXPECT_EQ(admin().post("/v1/runs", R"({"function":"g"})", call).status, 201) << "named per function";
 
+  const Heard open = admin().post("/v1/runs", R"({"function":"f","key":"k","guard":"none"})", call);
+  EXPECT_EQ(open.at("/run/guard"), "none");
+  EXPECT_EQ(admin().post("/v1/runs", R"({"function":"f","key":"k","guard":"none"})", call).body, open.body)
+      << "nothing guards it, but it is the same call";
+
   const Heard unguarded = admin().post("/v1/runs", R"({"function":"f"})");
   EXPECT_EQ(unguarded.at("/run/guard"), "none");
   EXPECT_FALSE(unguarded.has("/run/key"));
@@ -216,6 +232,23 @@ TEST_F(ApiTest, WhileRunningIsALock) {
   EXPECT_EQ(admin().claim("lock", R"(,"guard":"while-running","input":2)").at("/code"), "ALREADY_RUNNING");
   admin().settle(won, "complete");
   EXPECT_EQ(admin().claim("lock", lock).status, 201);
+}
+
+TEST_F(ApiTest, ProgressIsShownWhileItsOwnerRuns) {
+  const Heard won = admin().claim("k");
+  const std::string path = "/v1/runs/" + won.at("/run/id");
+  EXPECT_FALSE(admin().get(path).has("/progress"));
+  EXPECT_EQ(admin().settle(won, "heartbeat", R"(,"progress":{ "done" : 3 })").status, 200);
+  EXPECT_THAT(admin().get(path).body, HasSubstr(R"("progress":{ "done" : 3 })"));
+  EXPECT_EQ(admin().get(path + "?wait_ms=1").at("/progress/done"), "3");
+  EXPECT_EQ(admin().settle(won, "heartbeat").status, 200);
+  EXPECT_EQ(admin().get(path).at("/progress/done"), "3") << "a heartbeat that says nothing takes nothing back";
+  EXPECT_EQ(admin().post(path + "/heartbeat", R"({"fence":9007199254740991,"progress":7})").at("/code"), "LEASE_LOST");
+  EXPECT_EQ(admin().get(path).at("/progress/done"), "3");
+  const Heard large = admin().settle(won, "heartbeat", ",\"progress\":\"" + std::string(4095, 'x') + "\"");
+  EXPECT_EQ(large.at("/code"), "INVALID_ARGUMENT");
+  admin().settle(won, "complete");
+  EXPECT_FALSE(admin().get(path).has("/progress"));
 }
 
 TEST_F(ApiTest, WhyDidItNotRun) {
@@ -362,6 +395,24 @@ TEST_F(ApiTest, SaysHowItIs) {
   EXPECT_THAT(metrics, HasSubstr("latchkey_claims_total{answer=\"won\"} 1\n"));
   EXPECT_THAT(metrics, HasSubstr("latchkey_claims_total{answer=\"already_running\"} 1\n"));
   EXPECT_THAT(metrics, HasSubstr("latchkey_http_responses_total{class=\"4xx\"} 2\n"));
+}
+
+TEST_F(ApiTest, BeingReadyCostsNoCommit) {
+  admin().claim("k");
+  sqlite3* file = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(service_->store_file().c_str(), &file, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  const auto commits = [&] {
+    sqlite3_stmt* count = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(file, "SELECT batch FROM lk_state", -1, &count, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_step(count), SQLITE_ROW);
+    const auto batch = sqlite3_column_int64(count, 0);
+    sqlite3_finalize(count);
+    return batch;
+  };
+  const auto before = commits();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(admin().get("/readyz").status, 200);
+  EXPECT_EQ(commits(), before);
+  sqlite3_close(file);
 }
 
 TEST_F(ApiTest, OtherOriginsOnlyWhereListed) {

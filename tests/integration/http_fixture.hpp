@@ -41,4 +41,17 @@ inline int status_of(const std::string& response) {
   return response.starts_with("HTTP/1.1 ") ? std::stoi(response.substr(9, 3)) : 0;
 }
 
+inline const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+// Short deadlines, for tests that wait for them.
+inline Settings impatient() {
+  using namespace std::chrono_literals;
+  return {.head_deadline = 250ms,
+          .body_deadline = 250ms,
+          .bytes_per_second_min = 1024 * 1024 * 1024,
+          .idle_deadline = 250ms,
+          .linger_deadline = 200ms,
+          .tick = 10ms};
+}
+
 }  // namespace latchkey::http

@@ -11,8 +11,6 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
 class HttpShutdown : public HttpTest {};
 
 TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {

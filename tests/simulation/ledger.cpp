@@ -22,7 +22,7 @@ void Ledger::check(bool good, const std::string& what) {
 
 // Runs without a guarded key have nothing in common.
 Ledger::KeyId Ledger::key_of(const Run& run) {
-  if (!run.head->guarded()) return to_string(run.id());
+  if (!run.head->guarded() || run.head->by_call) return to_string(run.id());
   return run.head->tenant + '\x1f' + run.head->function + '\x1f' + run.head->key;
 }
 
@@ -125,6 +125,12 @@ void Ledger::saw(const EnqueueRequest& request, const Before& before, const Enqu
   if (!enqueued) return;
   check(enqueued->run.head->tenant == request.tenant, "an enqueue was answered with another tenant's run");
   if (enqueued->duplicate) suppressed_[enqueued->run.id()] += 1;
+  if (!keyed && !request.claim.is_nil()) {
+    const RunId made = made_by_.try_emplace(request.claim, enqueued->run.id()).first->second;
+    const auto kept = store.find(std::nullopt, made);  // a run that was purged is forgotten, its call too
+    check(made == enqueued->run.id() || (kept && !*kept), "one call made two jobs: " + name_of(enqueued->run));
+    check(!enqueued->duplicate, "a job asked again was called a duplicate of itself: " + name_of(enqueued->run));
+  }
   const bool is_new = !runs_.contains(enqueued->run.id());
   Known& seen = known(enqueued->run);
   const bool opened = enqueued->run.generation > seen.last.generation;
@@ -174,6 +180,11 @@ void Ledger::saw(const SettleRequest& request, const Before& before, const Settl
   }
   if (!settled) return;
   if (!settled->changed) return look(settled->run);
+  for (const EnqueueReply& follow_up : settled->follow_ups) {
+    if (const auto* mismatch = std::get_if<Mismatch>(&follow_up)) suppressed_[mismatch->existing] += 1;
+    const auto* made = std::get_if<Enqueued>(&follow_up);
+    if (made && made->duplicate) suppressed_[made->run.id()] += 1;
+  }
   check(is_newest(request.id, request.fence), "a settle was accepted from an older owner, " + name_of(request.fence));
   const auto owner = owners_.find(request.fence);
   check(owner != owners_.end(), "a settle was accepted from nobody, " + name_of(request.fence));

@@ -80,6 +80,7 @@ class Ledger {
   std::map<RunId, Fence> newest_;
   std::map<RunId, Known> runs_;
   std::map<RunId, std::uint64_t> suppressed_;
+  std::map<ClaimId, RunId> made_by_;  // jobs without a key
 };
 
 }  // namespace latchkey::sim

@@ -101,7 +101,7 @@ std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& r
                        Instant now) {
   const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   const auto* enqueued = std::get_if<Enqueued>(&reply);
-  if (latest && latest->head->claim == request.claim)
+  if (latest && (latest->head->claim == request.claim || latest->opened_by == request.claim))
     return enqueued && !enqueued->duplicate ? "" : text_of(row, "a job asked again did not get its own run");
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
     return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another job was not told KEY_REUSED");

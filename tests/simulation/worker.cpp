@@ -63,9 +63,7 @@ class Worker {
     std::vector<EnqueueRequest> requests;
     const auto count = me_.random.one_in(3) ? 1 + me_.random.below(3) : 1;
     for (std::uint64_t i = 0; i < count; ++i) add_predecessors(me_, requests.emplace_back(draw_job(me_)), made_);
-    // A job with a key may be asked for again; one without cannot recognise itself.
-    const bool again = std::ranges::none_of(requests, [](const auto& one) { return one.key.empty(); });
-    for (int i = 0; i < (again ? 4 : 1); ++i) {
+    for (int i = 0; i < 4; ++i) {
       const auto replies = co_await enqueue(link_, requests);
       if (!replies) continue;
       for (const EnqueueReply& reply : *replies)
@@ -133,6 +131,11 @@ class Worker {
     next.function = "next";
     next.key.clear();
     next.claim = {};
+    if (me_.random.one_in(3)) {  // its key may belong to another request
+      next.key = "n" + std::to_string(me_.random.below(2));
+      next.guard = Guard::once;
+      next.fingerprint = sha256(me_.random.one_in(2) ? "one" : "other");
+    }
     return next;
   }
 

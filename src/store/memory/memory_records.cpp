@@ -1,9 +1,11 @@
+#include "store/apply.hpp"
 #include "store/listing.hpp"
 #include "store/memory/memory_store.hpp"
 
 namespace latchkey {
 
 Result<DeadLetterPage> MemoryStore::list_dead_letters(const DeadLetterQuery& query) {
+  if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
   const std::lock_guard lock(mutex_);
   DeadLetterPage page;
   if (query.limit == 0) return page;
@@ -49,6 +51,11 @@ Result<std::optional<DeadLetter>> MemoryStore::acknowledge(const std::optional<s
     entry.acknowledged_by = actor;
   }
   return entry;
+}
+
+Result<std::optional<LetterMoved>> MemoryStore::move_dead_letter(const LetterMove& wish) {
+  const std::lock_guard lock(mutex_);
+  return apply_letter_move({tables_, random_, clock_.now()}, wish);
 }
 
 Result<std::monostate> MemoryStore::add_token(const TokenRecord& token) {

@@ -1,6 +1,7 @@
 #include "store/memory/memory_store.hpp"
 
 #include "store/apply.hpp"
+#include "store/listing.hpp"
 
 namespace latchkey {
 namespace {
@@ -69,6 +70,7 @@ Result<std::optional<Run>> MemoryStore::find_latest(const KeyName& name) {
 }
 
 Result<Page> MemoryStore::list(const ListQuery& query) {
+  if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
   const std::lock_guard lock(mutex_);
   return tables_.list(query);
 }

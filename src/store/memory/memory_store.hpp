@@ -38,6 +38,7 @@ class MemoryStore final : public Store, private Records {
   Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit) override;
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override;
+  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
   Result<std::monostate> add_token(const TokenRecord& token) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;

@@ -70,39 +70,6 @@ std::vector<RunId> MemoryTables::dependents(RunId predecessor) {
   return {waiting->second.begin(), waiting->second.end()};
 }
 
-Uuid MemoryTables::add_dead_letter(const Run& run) {
-  const DeadLetterMember member = describe_member(run);
-  for (auto& [id, letter] : letters) {
-    if (letter.entry.acknowledged_at || letter.entry.tenant != run.head->tenant ||
-        letter.entry.function != run.head->function)
-      continue;
-    add_to_entry(letter.entry, member);
-    letter.members.push_back(member);
-    return id;
-  }
-  Letter letter{open_entry(next_id(member.at), run), {member}};
-  add_to_entry(letter.entry, member);
-  const Uuid id = letter.entry.id;
-  letters.emplace(id, std::move(letter));
-  return id;
-}
-
-bool MemoryTables::has_unread_dead_letter(RunId run) {
-  for (const auto& [id, letter] : letters)
-    if (!letter.entry.acknowledged_at)
-      for (const DeadLetterMember& member : letter.members)
-        if (member.run == run) return true;
-  return false;
-}
-
-std::optional<Uuid> MemoryTables::dead_letter_of(const Run& run) {
-  if (!run.as<Failed>()) return std::nullopt;
-  for (const auto& [id, letter] : letters)
-    for (const DeadLetterMember& member : letter.members)
-      if (member.run == run.id() && member.generation == run.generation) return id;
-  return std::nullopt;
-}
-
 void MemoryTables::add_duplicates(const DuplicateNote& note) {
   if (find(note.run)) merge_duplicates(duplicates_[note.run], note.seen);
 }

@@ -68,4 +68,11 @@ DeadLetterMember read_member(const Statement& row) {
           .at = from_ms(row.integer(7))};
 }
 
+MemberStep read_step(const Statement& row) {
+  return {.kind = static_cast<StepKind>(row.integer(0)),
+          .by = std::string(row.bytes(1)),
+          .at = from_ms(row.integer(2)),
+          .note = std::string(row.bytes(3))};
+}
+
 }  // namespace latchkey

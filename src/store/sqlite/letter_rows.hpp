@@ -12,5 +12,6 @@ DeadLetter read_letter(const Statement& row);
 void bind_member(Statement& add, const DeadLetterMember& member, const Uuid& letter);
 // The columns of list_members.
 DeadLetterMember read_member(const Statement& row);
+MemberStep read_step(const Statement& row);
 
 }  // namespace latchkey

@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t pack_traits(const RunHead& head) {
   return static_cast<int>(head.guard) | static_cast<int>(head.on_doubt) << 2 | static_cast<int>(head.on_failed) << 3 |
-         static_cast<int>(head.made_by) << 5;
+         static_cast<int>(head.made_by) << 5 | static_cast<int>(head.by_call) << 6;
 }
 
 void unpack_traits(std::int64_t traits, RunHead& head) {
@@ -17,30 +17,37 @@ void unpack_traits(std::int64_t traits, RunHead& head) {
   head.on_doubt = static_cast<OnDoubt>(traits >> 2 & 1);
   head.on_failed = static_cast<OnFailed>(traits >> 3 & 3);
   head.made_by = static_cast<MadeBy>(traits >> 5 & 1);
+  head.by_call = (traits >> 6 & 1) != 0;
 }
 
-// Fixed-width little-endian numbers: retries, first, factor, ceiling, total, jitter.
-struct PackedRetry {
-  std::int64_t fields[6];
-};
+// Little-endian numbers of eight bytes: retries, first, factor, ceiling, total, jitter; then, where it says more than
+// that, the jitter's percentage and the schedule's delays.
+constexpr std::size_t kRetryFields = 6;
 
-std::string_view pack_retry(const RetryPolicy& retry, PackedRetry& buffer) {
+std::string_view pack_retry(const RetryPolicy& retry, std::vector<std::int64_t>& buffer) {
   if (retry == kDefaultRetries) return {};
-  buffer = {{retry.retries, retry.first.count(), retry.factor, retry.ceiling.count(), retry.total.count(),
-             static_cast<std::int64_t>(retry.jitter)}};
-  return {reinterpret_cast<const char*>(&buffer), sizeof buffer};
+  buffer = {retry.retries,         retry.first.count(), retry.factor,
+            retry.ceiling.count(), retry.total.count(), static_cast<std::int64_t>(retry.jitter)};
+  if (retry.jitter_percent != kDefaultRetries.jitter_percent || !retry.schedule.empty()) {
+    buffer.push_back(retry.jitter_percent);
+    for (const Duration delay : retry.schedule) buffer.push_back(delay.count());
+  }
+  return {reinterpret_cast<const char*>(buffer.data()), buffer.size() * sizeof(std::int64_t)};
 }
 
 RetryPolicy unpack_retry(std::string_view bytes) {
-  PackedRetry packed;
-  if (bytes.size() != sizeof packed) return kDefaultRetries;
-  std::memcpy(&packed, bytes.data(), sizeof packed);
-  return {.retries = static_cast<std::uint32_t>(packed.fields[0]),
-          .first = Duration{packed.fields[1]},
-          .factor = static_cast<std::uint32_t>(packed.fields[2]),
-          .ceiling = Duration{packed.fields[3]},
-          .total = Duration{packed.fields[4]},
-          .jitter = static_cast<Jitter>(packed.fields[5])};
+  std::vector<std::int64_t> fields(bytes.size() / sizeof(std::int64_t));
+  if (fields.size() < kRetryFields) return kDefaultRetries;
+  std::memcpy(fields.data(), bytes.data(), fields.size() * sizeof(std::int64_t));
+  RetryPolicy retry{.retries = static_cast<std::uint32_t>(fields[0]),
+                    .first = Duration{fields[1]},
+                    .factor = static_cast<std::uint32_t>(fields[2]),
+                    .ceiling = Duration{fields[3]},
+                    .total = Duration{fields[4]},
+                    .jitter = static_cast<Jitter>(fields[5])};
+  if (fields.size() > kRetryFields) retry.jitter_percent = static_cast<std::uint32_t>(fields[kRetryFields]);
+  for (std::size_t i = kRetryFields + 1; i < fields.size(); ++i) retry.schedule.emplace_back(fields[i]);
+  return retry;
 }
 
 std::string_view view(const Uuid& id) {
@@ -48,6 +55,7 @@ std::string_view view(const Uuid& id) {
 }
 
 void bind_open_state(Statement& to, int from, const Run& run) {
+  static thread_local std::string owned;
   std::int64_t at = 0, lease_until = 0, flags = 0;
   std::string_view owner;
   LK_ASSERT(run.is_open());
@@ -63,6 +71,10 @@ void bind_open_state(Statement& to, int from, const Run& run) {
     owner = view(taken ? running->session : running->claim);
   } else if (const auto* doubt = run.as<InDoubt>()) {
     at = to_ms(doubt->since);
+  }
+  if (!run.opened_by.is_nil()) {
+    owned.assign(owner).resize(sizeof(Uuid));
+    owner = owned.append(view(run.opened_by));
   }
   to.bind(from, static_cast<int>(run.status()))
       .bind(from + 1, static_cast<int>(run.origin))
@@ -96,7 +108,7 @@ State read_open(const Statement& row, int open) {
     default:
       break;
   }
-  const Uuid owner = read_uuid(row.bytes(open + 12));
+  const Uuid owner = read_uuid(row.bytes(open + 12).substr(0, sizeof(Uuid)));
   const bool taken = (flags & 2) != 0;
   return Running{.started_at = at,
                  .lease_until = from_ms(row.integer(open + 10)),
@@ -121,7 +133,7 @@ State read_outcome(const Statement& row) {
 }  // namespace
 
 void bind_insert(Statement& insert, const Run& run, std::int64_t scope) {
-  static thread_local PackedRetry retry;
+  static thread_local std::vector<std::int64_t> retry;
   const RunHead& head = *run.head;
   insert.bind(1, seq_of(head.id))
       .bind_blob(2, std::span<const unsigned char>(head.id.bytes))
@@ -209,6 +221,9 @@ Run read_row(const Statement& row, const ScopeName& scope) {
   run.fence = static_cast<Fence>(row.integer(open + 6));
   run.first_attempt_at = from_ms(row.integer(open + 7));
   run.waiting_for = static_cast<std::uint32_t>(row.integer(open + 8));
+  // Behind the owner, whose place is empty while there is none.
+  if (const auto owner = row.bytes(open + 12); owner.size() == 2 * sizeof(Uuid))
+    run.opened_by = read_uuid(owner.substr(sizeof(Uuid)));
   const bool settled = !row.is_null(kOutcome);
   run.last_error = row.bytes(settled ? kOutcome + 5 : open + 13);
   run.last_error_code = row.bytes(settled ? kOutcome + 6 : open + 14);

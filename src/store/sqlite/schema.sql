@@ -26,7 +26,7 @@ CREATE TABLE lk_runs (
   scope INTEGER NOT NULL,
   key BLOB,
   hash BLOB,
-  traits INTEGER NOT NULL,       -- guard, on_doubt, on_failed, made_by: see run_rows.cpp
+  traits INTEGER NOT NULL,       -- guard, on_doubt, on_failed, made_by, by_call: see run_rows.cpp
   priority INTEGER NOT NULL,
   fingerprint BLOB,
   retry BLOB,                    -- NULL: the default policy
@@ -49,7 +49,7 @@ CREATE TABLE lk_runs (
   at INTEGER NOT NULL,           -- queued: due; running: started; in doubt: since
   lease_until INTEGER NOT NULL,
   flags INTEGER NOT NULL,        -- why it is queued, whether cancel was asked
-  owner BLOB,                    -- running: the claim or session that owns it
+  owner BLOB,                    -- running: the claim or session that owns it; behind it the call that opened the generation
   last_error BLOB,
   last_error_code BLOB,
   effect_key BLOB                -- NULL: the id

@@ -182,6 +182,12 @@ std::vector<DeadLetterMember> SqliteReader::list_members(Uuid dead_letter, std::
   look_up.bind(1, seq_of(dead_letter)).bind(2, limit);
   std::vector<DeadLetterMember> members;
   while (look_up.step()) members.push_back(read_member(look_up));
+  Statement steps = database_.prepare(find_sql("list_steps"));
+  for (DeadLetterMember& member : members) {
+    steps.reset();
+    steps.bind(1, seq_of(member.run)).bind(2, member.generation);
+    while (steps.step()) member.steps.push_back(read_step(steps));
+  }
   return members;
 }
 

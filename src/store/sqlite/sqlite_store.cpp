@@ -10,6 +10,7 @@
 
 #include "base/assert.hpp"
 #include "store/apply.hpp"
+#include "store/sqlite/additions.sql.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
 namespace latchkey {
@@ -43,13 +44,15 @@ void create_or_check(Database& database) {
   Statement exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
   if (!exists.step()) {
     exists.reset();
-    database.execute("BEGIN IMMEDIATE;" + std::string(sql::schema) + "COMMIT");
+    database.execute("BEGIN IMMEDIATE;" + std::string(sql::schema) + sql::additions + "COMMIT");
     return;
   }
   exists.reset();
   Statement format = database.prepare("SELECT format FROM lk_state");
   if (!format.step() || format.integer(0) != kFormat)
     throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
+  format.reset();
+  database.execute(sql::additions);
 }
 
 }  // namespace
@@ -80,6 +83,7 @@ SqliteStore::SqliteStore(SqliteSettings settings, Clock& clock, Random& random, 
       steady_(clock),
       random_(random),
       clock_(clock, mark),
+      busy_since_(kIdle),
       next_deadline_ms_(kNoDeadline) {}
 
 SqliteStore::~SqliteStore() {
@@ -154,6 +158,7 @@ std::size_t SqliteStore::step() {
 }
 
 void SqliteStore::apply_batch(Batch& batch) {
+  busy_since_.store(steady_.elapsed().count(), std::memory_order_relaxed);
   if (!tables_) reopen();
   if (refusing_ && tables_ && steady_.elapsed() >= refusing_until_) refusing_.reset();
   if (!batch.empty() && (refusing_ || !try_batch(batch))) apply_refusing(batch);
@@ -161,6 +166,7 @@ void SqliteStore::apply_batch(Batch& batch) {
   next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
   answer(batch);
   if (tables_ && !refusing_) checkpoint_if_due();
+  busy_since_.store(kIdle, std::memory_order_relaxed);
 }
 
 // False when nothing of the batch was kept; refusing_ says why. A batch whose commit is unknown is moved to unknown_.
@@ -182,6 +188,7 @@ bool SqliteStore::try_batch(Batch& batch) {
   const std::int64_t number = tables_->state().batch + 1;
   try {
     tables_->commit(now);
+    if (tables_->changed()) tell_failure(std::nullopt);
     return true;
   } catch (const TablesError& error) {
     refuse(error, batch.size());
@@ -201,6 +208,12 @@ void SqliteStore::refuse(const TablesError& error, std::size_t commands) {
   spdlog::error("sqlite: a batch of {} was not written: {}", commands, error.what());
   refusing_ = Error{error.code, "the store could not be written; nothing was changed"};
   refusing_until_ = steady_.elapsed() + settings_.refuse_for;
+  tell_failure(refusing_);
+}
+
+void SqliteStore::tell_failure(std::optional<Error> failure) {
+  const std::lock_guard lock(failure_mutex_);
+  failure_ = std::move(failure);
 }
 
 // Reads are answered; a command that would change something is told why it cannot.
@@ -237,6 +250,7 @@ void SqliteStore::reopen() {
     close_connections();
     refusing_ = Error{Code::STORE_UNAVAILABLE, "the store cannot be opened; nothing was changed"};
     refusing_until_ = steady_.elapsed() + settings_.refuse_for;
+    tell_failure(refusing_);
     return;
   }
   if (unknown_.empty()) return;

@@ -64,6 +64,8 @@ class SqliteStore final : public Store, private Records {
   Result<std::optional<Run>> find_latest(const KeyName& name) override;
   Result<Page> list(const ListQuery& query) override;
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
+  std::optional<Error> find_failure() override;
+  void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_.now(); }
   std::optional<Instant> next_deadline() override;
   Records& records() override { return *this; }
@@ -80,6 +82,7 @@ class SqliteStore final : public Store, private Records {
 
  private:
   using Batch = std::vector<std::unique_ptr<SqliteCommand>>;
+  static constexpr std::int64_t kIdle = -1;
 
   SqliteStore(SqliteSettings settings, Clock& clock, Random& random, Instant mark);
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
@@ -87,6 +90,7 @@ class SqliteStore final : public Store, private Records {
   Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit) override;
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override;
+  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
   Result<std::monostate> add_token(const TokenRecord& token) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;
@@ -107,6 +111,9 @@ class SqliteStore final : public Store, private Records {
   bool try_batch(Batch& batch);
   void apply_refusing(Batch& batch);
   void refuse(const TablesError& error, std::size_t commands);
+  void tell_failure(std::optional<Error> failure);
+  // What a claim is told without a write, where the writer is held up: the outcome of a run that is done.
+  std::optional<ClaimReply> find_replay(const ClaimRequest& request);
   void reopen();
   void answer(Batch& batch);
   void make_log_durable();
@@ -128,8 +135,11 @@ class SqliteStore final : public Store, private Records {
   std::int64_t unknown_number_ = 0;
   std::optional<Error> refusing_;
   Duration refusing_until_{};
-  bool sync_failed_ = false;  // of a checkpoint, not mended yet
-  int wal_pages_ = 0;         // in the log, as of the last commit
+  std::mutex failure_mutex_;
+  std::optional<Error> failure_;          // of the latest change, for other threads
+  std::atomic<std::int64_t> busy_since_;  // when the batch at hand was begun; kIdle: there is none
+  bool sync_failed_ = false;              // of a checkpoint, not mended yet
+  int wal_pages_ = 0;                     // in the log, as of the last commit
   std::atomic<std::int64_t> next_deadline_ms_;
   std::thread thread_;
 };

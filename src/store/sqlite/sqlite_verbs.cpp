@@ -5,11 +5,15 @@
 
 #include "base/assert.hpp"
 #include "store/apply.hpp"
+#include "store/listing.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/token_rows.hpp"
 
 namespace latchkey {
 namespace {
+
+// Longer than a batch takes on a disk that is well.
+constexpr Duration kHeldUp = std::chrono::milliseconds{20};
 
 template <class T, class Apply>
 class TypedCommand final : public SqliteCommand {
@@ -77,7 +81,23 @@ auto SqliteStore::read(std::shared_ptr<SqliteReader> SqliteStore::* which, Read 
   }
 }
 
+// What was read completed may be said again until its window ends (engine/outcome_cache.hpp says why). Only where the
+// writer is held up: a look-up for every new key would cost more than it saves.
+std::optional<ClaimReply> SqliteStore::find_replay(const ClaimRequest& request) {
+  if (request.key.empty() || request.guard == Guard::none) return std::nullopt;
+  const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
+  const bool held_up = since != kIdle && steady_.elapsed() - Duration{since} >= kHeldUp;
+  if (!held_up && !find_failure()) return std::nullopt;
+  const auto found = find_latest({request.tenant, request.function, request.key, request.key_hash});
+  if (!found || !*found || !(*found)->in_window(clock_.now())) return std::nullopt;
+  ClaimDecision decision = decide_claim(*found, request, static_cast<Fence>(0), clock_.now());
+  auto* refuse = std::get_if<Refuse>(&decision);
+  if (!refuse || refuse->next) return std::nullopt;
+  return std::move(refuse->reply);
+}
+
 void SqliteStore::claim(ClaimRequest request, Done<ClaimReply> done) {
+  if (auto replay = find_replay(request)) return done(*std::move(replay));
   submit(std::move(done), [request = std::move(request)](Applying with) { return apply_claim(with, request); });
 }
 void SqliteStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
@@ -115,10 +135,19 @@ Result<std::optional<Run>> SqliteStore::find_latest(const KeyName& name) {
   return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find_latest(name); });
 }
 Result<Page> SqliteStore::list(const ListQuery& query) {
+  if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
   return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list(query); });
 }
 Result<std::optional<Duplicates>> SqliteStore::find_duplicates(RunId id) {
   return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find_duplicates(id); });
+}
+
+std::optional<Error> SqliteStore::find_failure() {
+  const std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+void SqliteStore::probe(Done<std::monostate> done) {
+  submit(std::move(done), [this](Applying) { return tables_->change([](Database&) {}); });
 }
 
 std::optional<Instant> SqliteStore::next_deadline() {
@@ -128,6 +157,7 @@ std::optional<Instant> SqliteStore::next_deadline() {
 }
 
 Result<DeadLetterPage> SqliteStore::list_dead_letters(const DeadLetterQuery& query) {
+  if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
   return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list_dead_letters(query); });
 }
 Result<std::optional<DeadLetter>> SqliteStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
@@ -140,6 +170,10 @@ Result<std::optional<DeadLetter>> SqliteStore::acknowledge(const std::optional<s
                                                            const std::string& actor) {
   return call<std::optional<DeadLetter>>(
       [&, this](Applying with) { return tables_->acknowledge(tenant, id, actor, with.now); });
+}
+
+Result<std::optional<LetterMoved>> SqliteStore::move_dead_letter(const LetterMove& wish) {
+  return call<std::optional<LetterMoved>>([wish](Applying with) { return apply_letter_move(with, wish); });
 }
 
 Result<std::monostate> SqliteStore::add_token(const TokenRecord& token) {

@@ -116,6 +116,27 @@ ORDER BY number DESC LIMIT ?5
 -- name: list_members
 SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members WHERE letter = ?1
 ORDER BY at, seq LIMIT ?2
+-- name: members_after
+SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members
+WHERE letter = ?1 AND (seq, generation) > (?2, ?3) ORDER BY seq, generation LIMIT ?4
+-- name: find_member
+SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members
+WHERE seq = ?1 AND letter = ?2 ORDER BY generation DESC LIMIT 1
+-- name: letters_of_run
+SELECT DISTINCT letter FROM lk_dead_letter_members WHERE seq = ?1
+-- name: erase_members
+DELETE FROM lk_dead_letter_members WHERE seq = ?1
+-- name: erase_empty_letter
+DELETE FROM lk_dead_letters WHERE number = ?1 AND acknowledged_at IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM lk_dead_letter_members WHERE letter = ?1)
+-- name: has_step
+SELECT 1 FROM lk_dead_letter_steps WHERE seq = ?1 AND generation = ?2 AND kind = ?3
+-- name: add_step
+INSERT INTO lk_dead_letter_steps VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+-- name: list_steps
+SELECT kind, actor, at, note FROM lk_dead_letter_steps WHERE seq = ?1 AND generation = ?2 ORDER BY kind
+-- name: erase_steps
+DELETE FROM lk_dead_letter_steps WHERE seq = ?1
 -- name: add_token
 INSERT INTO lk_tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 -- name: list_tokens

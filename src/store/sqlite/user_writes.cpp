@@ -70,23 +70,4 @@ std::monostate SqliteTables::change(const std::function<void(Database&)>& write)
   return {};
 }
 
-std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::string>& tenant, Uuid id,
-                                                    const std::string& actor, Instant now) {
-  Statement look_up = database_.prepare(find_sql("read_letter"));
-  look_up.bind(1, seq_of(id));
-  if (!look_up.step()) return std::nullopt;
-  DeadLetter letter = read_letter(look_up);
-  look_up.reset();
-  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
-  if (letter.acknowledged_at) return letter;
-  letter.acknowledged_at = now;
-  letter.acknowledged_by = actor;
-  return change([&](Database& database) {
-           Statement put = database.prepare(find_sql("put_letter"));
-           bind_letter(put, letter);
-           put.run();
-         }),
-         letter;
-}
-
 }  // namespace latchkey

@@ -1,0 +1,141 @@
+// What a person does about a dead letter's members: retry, resolve.
+#include "api/handlers.hpp"
+#include "api/json_in.hpp"
+#include "api/json_out.hpp"
+
+namespace latchkey::api {
+namespace {
+
+constexpr std::size_t kNamedMax = 500;
+constexpr std::size_t kProblemsMax = 100;
+constexpr std::size_t kNoteMax = 4096;
+
+// What became of the members of an entry.
+struct Tally {
+  std::uint64_t changed = 0, unchanged = 0, refused = 0;
+  std::vector<MemberMoved> problems;  // the first of those refused
+
+  void count(const MemberMoved& member) {
+    if (!member.refused) {
+      (member.changed ? changed : unchanged) += 1;
+      return;
+    }
+    refused += 1;
+    if (problems.size() < kProblemsMax) problems.push_back(member);
+  }
+};
+
+void tell_tally(Answer& answer, const Tally& tally) {
+  std::string text;
+  ObjectOut out(text);
+  out.number("changed", static_cast<std::int64_t>(tally.changed));
+  out.number("unchanged", static_cast<std::int64_t>(tally.unchanged));
+  out.number("refused", static_cast<std::int64_t>(tally.refused));
+  out.raw("problems", "[");
+  for (const MemberMoved& problem : tally.problems) {
+    if (&problem != tally.problems.data()) text.push_back(',');
+    ObjectOut item(text);
+    item.id("run", problem.run).word("code", facts(problem.refused->code).name).text("detail", problem.refused->detail);
+    item.end();
+  }
+  text.push_back(']');
+  out.end();
+  answer.send_json(200, std::move(text));
+}
+
+// In slices, so that other writes go in between; each slice is a transaction. Broken off, it is simply asked for again.
+void move_members(Services& services, LetterMove wish, Answer& answer) {
+  Tally tally;
+  do {
+    const auto moved = services.store.records().move_dead_letter(wish);
+    if (!moved) return answer.send_error(moved.error());
+    if (!*moved) return answer.send_error({Code::NOT_FOUND, ""});
+    for (const MemberMoved& member : (*moved)->members) {
+      tally.count(member);
+      if (member.changed) services.waiters.notify(member.run);
+    }
+    wish.cursor = (*moved)->next;
+  } while (!wish.cursor.empty());
+  tell_tally(answer, tally);
+}
+
+void start_moving(Call call, std::vector<RunId> runs, Move move, std::string note) {
+  auto tenant = find_tenant(*call.principal, call.request, "");
+  if (!tenant) return call.answer.send_error(tenant.error());
+  LetterMove wish{.tenant = *std::move(tenant),
+                  .letter = id_of(call),
+                  .runs = std::move(runs),
+                  .move = std::move(move),
+                  .by = call.principal->name,
+                  .note = std::move(note)};
+  do_later(call.services, std::move(call.answer), [&services = call.services, wish = std::move(wish)](Answer& answer) {
+    move_members(services, wish, answer);
+  });
+}
+
+Fault read_runs(const JsonValue& value, std::vector<RunId>& into) {
+  std::vector<std::string> texts;
+  if (auto fault = read_texts(value, texts)) return fault;
+  if (texts.empty() || texts.size() > kNamedMax) return wrong_value(value, "1 to 500 ids; leave it out to name all");
+  for (const std::string& text : texts) {
+    const auto id = parse_uuid(text);
+    if (!id) return wrong_value(value, "an array of run ids");
+    into.push_back(*id);
+  }
+  return std::nullopt;
+}
+
+struct RetryBody {
+  std::vector<RunId> runs;
+  RetryByHand retry;
+};
+struct ResolveBody {
+  std::vector<RunId> runs;
+  std::string outcome;
+  std::string result;
+  std::string note;
+};
+
+constexpr std::array kRetryMembers{
+    Member<RetryBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
+    Member<RetryBody>{"fresh_effect_key",
+                      [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
+};
+constexpr std::array kResolveMembers{
+    Member<ResolveBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
+    Member<ResolveBody>{"outcome", [](auto& body, auto& value) { return read_text(value, body.outcome); }},
+    Member<ResolveBody>{"result",
+                        [](auto& body, auto& value) {
+                          body.result = value.raw;
+                          return Fault{};
+                        }},
+    Member<ResolveBody>{"note", [](auto& body, auto& value) { return read_text(value, body.note); }},
+};
+
+Result<Move> make_move(const ResolveBody& body) {
+  const auto wrong = [](const char* detail) { return fail(Code::INVALID_ARGUMENT, detail); };
+  if (body.note.size() > kNoteMax) return wrong("`note` has more than 4096 bytes");
+  if (body.outcome == "failed" && !body.result.empty())
+    return wrong("`result` goes with the outcome `completed` alone");
+  if (body.outcome == "completed") return ResolveCompleted{body.result};
+  if (body.outcome == "failed") return ResolveFailed{body.note};
+  return wrong("`outcome` must be completed or failed; /retry opens the runs again");
+}
+
+}  // namespace
+
+void retry_dead_letter(Call call) {
+  auto body = read_body(call.request, kRetryMembers);
+  if (!body) return call.answer.send_error(body.error());
+  start_moving(std::move(call), std::move(body->runs), body->retry, "");
+}
+
+void resolve_dead_letter(Call call) {
+  auto body = read_body(call.request, kResolveMembers);
+  if (!body) return call.answer.send_error(body.error());
+  auto move = make_move(*body);
+  if (!move) return call.answer.send_error(move.error());
+  start_moving(std::move(call), std::move(body->runs), *std::move(move), std::move(body->note));
+}
+
+}  // namespace latchkey::api

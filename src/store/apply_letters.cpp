@@ -1,0 +1,48 @@
+// What a person does about a dead letter: moves of its members, each recorded with who and when.
+#include "store/apply.hpp"
+#include "store/listing.hpp"
+
+namespace latchkey {
+namespace {
+
+StepKind kind_of(const Move& move) {
+  if (std::holds_alternative<ResolveCompleted>(move)) return StepKind::completed;
+  if (std::holds_alternative<ResolveFailed>(move)) return StepKind::failed;
+  return StepKind::retried;
+}
+
+MemberPlace place_of(const DeadLetterMember& member) { return {uuid_counter(member.run), member.generation}; }
+
+MemberMoved move_member(Applying with, const LetterMove& wish, const DeadLetterMember& member) {
+  const auto run = with.tables.find(member.run);
+  // Gone, or opened again since: this failure is no longer what stands.
+  if (!run || run->generation != member.generation) return {member.run, false, {}};
+  const MoveReply reply = apply_move(with, {std::nullopt, member.run, wish.move});
+  if (const auto* error = std::get_if<Error>(&reply)) return {member.run, false, *error};
+  const auto& moved = std::get<Moved>(reply);
+  // A failure that a person lets stand changes no run, but it is a step.
+  const bool stands = std::holds_alternative<ResolveFailed>(wish.move);
+  const bool changed =
+      (moved.changed || stands) && with.tables.add_step(member, {kind_of(wish.move), wish.by, with.now, wish.note});
+  return {member.run, changed || moved.changed, {}};
+}
+
+}  // namespace
+
+std::optional<LetterMoved> apply_letter_move(Applying with, const LetterMove& wish) {
+  const auto letter = with.tables.find_dead_letter(wish.letter);
+  if (!letter || (wish.tenant && letter->tenant != *wish.tenant)) return std::nullopt;
+  LetterMoved moved;
+  for (const RunId& id : wish.runs) {
+    const auto member = with.tables.find_member(letter->id, id);
+    moved.members.push_back(member ? move_member(with, wish, *member)
+                                   : MemberMoved{id, false, Error{Code::NOT_FOUND, "no member of the dead letter"}});
+  }
+  if (!wish.runs.empty()) return moved;
+  const auto slice = with.tables.list_members(letter->id, read_place(wish.cursor), wish.limit);
+  for (const DeadLetterMember& member : slice) moved.members.push_back(move_member(with, wish, member));
+  if (!slice.empty() && slice.size() == wish.limit) moved.next = write_place(place_of(slice.back()));
+  return moved;
+}
+
+}  // namespace latchkey

@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <ranges>
+
+#include "store/listing.hpp"
+#include "store/memory/memory_tables.hpp"
+
+namespace latchkey {
+
+Uuid MemoryTables::add_dead_letter(const Run& run) {
+  const DeadLetterMember member = describe_member(run);
+  for (auto& [id, letter] : letters) {
+    if (letter.entry.acknowledged_at || letter.entry.tenant != run.head->tenant ||
+        letter.entry.function != run.head->function)
+      continue;
+    add_to_entry(letter.entry, member);
+    letter.members.push_back(member);
+    return id;
+  }
+  Letter letter{open_entry(next_id(member.at), run), {member}};
+  add_to_entry(letter.entry, member);
+  const Uuid id = letter.entry.id;
+  letters.emplace(id, std::move(letter));
+  return id;
+}
+
+bool MemoryTables::has_unread_dead_letter(RunId run) {
+  for (const auto& [id, letter] : letters)
+    if (!letter.entry.acknowledged_at)
+      for (const DeadLetterMember& member : letter.members)
+        if (member.run == run) return true;
+  return false;
+}
+
+std::optional<Uuid> MemoryTables::dead_letter_of(const Run& run) {
+  if (!run.as<Failed>()) return std::nullopt;
+  for (const auto& [id, letter] : letters)
+    for (const DeadLetterMember& member : letter.members)
+      if (member.run == run.id() && member.generation == run.generation) return id;
+  return std::nullopt;
+}
+
+std::optional<DeadLetter> MemoryTables::find_dead_letter(Uuid id) {
+  const auto at = letters.find(id);
+  return at == letters.end() ? std::nullopt : std::optional(at->second.entry);
+}
+
+std::vector<DeadLetterMember> MemoryTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
+  const auto at = letters.find(dead_letter);
+  if (at == letters.end()) return {};
+  const auto place = [](const DeadLetterMember& member) {
+    return MemberPlace{uuid_counter(member.run), member.generation};
+  };
+  std::vector<DeadLetterMember> members = at->second.members;
+  std::erase_if(members, [&](const DeadLetterMember& member) { return place(member) <= after; });
+  std::ranges::sort(members, {}, place);
+  if (members.size() > limit) members.resize(limit);
+  return members;
+}
+
+std::optional<DeadLetterMember> MemoryTables::find_member(Uuid dead_letter, RunId run) {
+  const auto at = letters.find(dead_letter);
+  if (at == letters.end()) return std::nullopt;
+  std::optional<DeadLetterMember> found;
+  for (const DeadLetterMember& member : at->second.members)
+    if (member.run == run && (!found || member.generation > found->generation)) found = member;
+  return found;
+}
+
+bool MemoryTables::add_step(const DeadLetterMember& member, const MemberStep& step) {
+  for (auto& [id, letter] : letters)
+    for (DeadLetterMember& known : letter.members) {
+      if (known.run != member.run || known.generation != member.generation) continue;
+      if (std::ranges::find(known.steps, step.kind, &MemberStep::kind) != known.steps.end()) return false;
+      known.steps.push_back(step);
+      std::ranges::sort(known.steps, {}, &MemberStep::kind);
+      return true;
+    }
+  return false;
+}
+
+void MemoryTables::erase_members(RunId run) {
+  for (auto at = letters.begin(); at != letters.end();) {
+    auto& members = at->second.members;
+    const auto erased = std::erase_if(members, [&](const DeadLetterMember& member) { return member.run == run; });
+    const bool over = erased > 0 && members.empty() && at->second.entry.acknowledged_at;
+    at = over ? letters.erase(at) : std::next(at);
+  }
+}
+
+}  // namespace latchkey

@@ -1,0 +1,154 @@
+// What a person does about a dead letter, and when it goes.
+#include "conformance/store_test.hpp"
+
+namespace latchkey {
+namespace {
+
+class LetterMoves : public StoreTest {
+ protected:
+  Settled fail_one(const std::string& key) { return end(win(a_claim(key)), permanent()); }
+  LetterMoved moved(LetterMove wish) { return records().move_dead_letter(wish).value().value(); }
+  LetterMove wish(Uuid letter, Move move) {
+    return {.letter = letter, .move = std::move(move), .by = "ada", .note = "n"};
+  }
+  std::vector<DeadLetterMember> members(Uuid letter) { return records().list_members(letter, 100).value(); }
+  static int changed(const LetterMoved& moved) {
+    return static_cast<int>(std::ranges::count(moved.members, true, &MemberMoved::changed));
+  }
+};
+LK_CONFORMANCE(LetterMoves);
+
+TEST_P(LetterMoves, RetryOpensAllMembersOnceWithWhoAndWhen) {
+  const Settled a = fail_one("a"), b = fail_one("b");
+  advance(1s);
+  EXPECT_EQ(changed(moved(wish(*a.dead_letter, RetryByHand{}))), 2);
+  for (const RunId& id : {a.run.id(), b.run.id()}) {
+    EXPECT_EQ(find(id).status(), Status::queued);
+    EXPECT_EQ(find(id).generation, 2u);
+  }
+  for (const DeadLetterMember& member : members(*a.dead_letter)) {
+    ASSERT_EQ(member.steps.size(), 1u);
+    EXPECT_EQ(member.steps[0].kind, StepKind::retried);
+    EXPECT_EQ(member.steps[0].by, "ada");
+    EXPECT_EQ(member.steps[0].at, now());
+    EXPECT_EQ(member.steps[0].note, "n");
+  }
+  EXPECT_EQ(changed(moved(wish(*a.dead_letter, RetryByHand{}))), 0) << "the same again";
+  EXPECT_EQ(find(a.run.id()).generation, 2u);
+  opened().reopen();
+  if (opened().is_durable()) EXPECT_EQ(members(*a.dead_letter)[0].steps.at(0).by, "ada");
+}
+
+TEST_P(LetterMoves, OnlyThoseNamed) {
+  const Settled a = fail_one("a"), b = fail_one("b");
+  LetterMove some = wish(*a.dead_letter, RetryByHand{.fresh_effect_key = true});
+  some.runs = {b.run.id(), id_of(99)};
+  const LetterMoved reply = moved(some);
+  ASSERT_EQ(reply.members.size(), 2u);
+  EXPECT_TRUE(reply.members[0].changed);
+  EXPECT_EQ(reply.members[1].refused->code, Code::NOT_FOUND);
+  EXPECT_NE(find(b.run.id()).effect_key, b.run.id());
+  EXPECT_EQ(find(a.run.id()).status(), Status::failed);
+}
+
+TEST_P(LetterMoves, AMemberThatWasOpenedAgainIsLeftAlone) {
+  const Settled a = fail_one("a");
+  const Won again = win(a_claim("a"));
+  EXPECT_EQ(changed(moved(wish(*a.dead_letter, ResolveCompleted{"x"}))), 0);
+  EXPECT_EQ(find(a.run.id()).status(), Status::running);
+  end(again);
+}
+
+TEST_P(LetterMoves, ResolvedAsCompletedIsReplayedAndReleases) {
+  const Settled a = fail_one("a");
+  EnqueueRequest next = a_job("next");
+  next.after = {a.run.id()};
+  add(next);
+  EXPECT_TRUE(take_up_to(10).empty());
+  EXPECT_EQ(changed(moved(wish(*a.dead_letter, ResolveCompleted{"by hand"}))), 1);
+  EXPECT_EQ(std::get<Replay>(verbs().claim(a_claim("a"))).run.as<Completed>()->result, "by hand");
+  EXPECT_EQ(take_up_to(10).size(), 1u);
+  EXPECT_EQ(members(*a.dead_letter)[0].steps.at(0).kind, StepKind::completed);
+  EXPECT_EQ(changed(moved(wish(*a.dead_letter, ResolveCompleted{"other"}))), 0);
+  EXPECT_EQ(find(a.run.id()).as<Completed>()->result, "by hand");
+  EXPECT_EQ(moved(wish(*a.dead_letter, RetryByHand{})).members[0].refused->code, Code::MOVE_REFUSED);
+  opened().reopen();
+  if (opened().is_durable()) EXPECT_EQ(find(a.run.id()).status(), Status::completed);
+}
+
+TEST_P(LetterMoves, ResolvedAsFailedStandsAndIsRecordedOnce) {
+  const Settled a = fail_one("a");
+  EXPECT_EQ(changed(moved(wish(*a.dead_letter, ResolveFailed{"n"}))), 1);
+  advance(1s);
+  EXPECT_EQ(changed(moved(wish(*a.dead_letter, ResolveFailed{"n"}))), 0);
+  EXPECT_EQ(find(a.run.id()).status(), Status::failed);
+  EXPECT_EQ(members(*a.dead_letter)[0].steps.at(0).at, now() - 1s) << "the first stands";
+}
+
+TEST_P(LetterMoves, AnOlderRunIsNotCompletedWhileANewerOneOwnsTheKey) {
+  ClaimRequest lock = a_claim("a");
+  lock.guard = Guard::while_running;
+  const Settled old = end(win(lock), permanent());
+  win(lock);
+  EXPECT_EQ(moved(wish(*old.dead_letter, ResolveCompleted{""})).members[0].refused->code, Code::MOVE_REFUSED);
+}
+
+TEST_P(LetterMoves, SlicesCoverEveryMemberOnce) {
+  const Uuid letter = *fail_one("a").dead_letter;
+  for (const char* key : {"b", "c", "d", "e"}) fail_one(key);
+  LetterMove all = wish(letter, RetryByHand{});
+  all.limit = 2;
+  int slices = 0, total = 0;
+  do {
+    const LetterMoved slice = moved(all);
+    total += changed(slice);
+    all.cursor = slice.next;
+    ++slices;
+  } while (!all.cursor.empty());
+  EXPECT_EQ(total, 5);
+  EXPECT_EQ(slices, 3);
+}
+
+TEST_P(LetterMoves, ForeignAndUnknownEntriesDoNotExist) {
+  const Settled a = fail_one("a");
+  LetterMove foreign = wish(*a.dead_letter, RetryByHand{});
+  foreign.tenant = "globex";
+  EXPECT_FALSE(records().move_dead_letter(foreign).value());
+  EXPECT_FALSE(records().move_dead_letter(wish(id_of(99), RetryByHand{})).value());
+  EXPECT_EQ(find(a.run.id()).status(), Status::failed);
+}
+
+TEST_P(LetterMoves, AcknowledgedEntriesGoWithTheLastOfTheirRuns) {
+  const Settled a = fail_one("a");
+  const Uuid letter = *a.dead_letter;
+  moved(wish(letter, ResolveFailed{"n"}));
+  advance(24h * 20);
+  const Settled b = fail_one("b");
+  ASSERT_EQ(b.dead_letter, letter);
+  advance(24h * 11);
+  verbs().purge();
+  EXPECT_FALSE(is_gone(a.run.id())) << "nobody has read it";
+  records().acknowledge({}, letter, "ada").value();
+  verbs().purge();
+  EXPECT_TRUE(is_gone(a.run.id()));
+  EXPECT_FALSE(is_gone(b.run.id())) << "its retention is not over";
+  ASSERT_EQ(members(letter).size(), 1u);
+  EXPECT_EQ(members(letter)[0].run, b.run.id());
+  EXPECT_TRUE(records().find_dead_letter({}, letter).value());
+  advance(24h * 20);
+  verbs().purge();
+  EXPECT_TRUE(is_gone(b.run.id()));
+  EXPECT_TRUE(members(letter).empty());
+  EXPECT_FALSE(records().find_dead_letter({}, letter).value());
+  EXPECT_TRUE(records().list_dead_letters({.with_acknowledged = true}).value().entries.empty());
+}
+
+TEST_P(LetterMoves, ACursorThatIsNoneOfOursIsRefused) {
+  for (const char* cursor : {"x", "-1", "1 ", "ffffffffffffffff", "1.2"}) {
+    EXPECT_EQ(records().list_dead_letters({.cursor = cursor}).error().code, Code::INVALID_ARGUMENT) << cursor;
+    EXPECT_EQ(store().list({.cursor = cursor}).error().code, Code::INVALID_ARGUMENT) << cursor;
+  }
+}
+
+}  // namespace
+}  // namespace latchkey
