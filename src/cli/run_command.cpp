@@ -207,7 +207,8 @@ Examples:
   latchkey run --key backup:$(date +%F) -- ./backup.sh
   latchkey run --key report --guard while-running -- make report   (a lock: one at a time, nothing is replayed)
   latchkey run --key sync --retries 3 -- ./sync.sh                 (tries again after 1s, 5s and 25s)
-  latchkey run --key build --wait -- make                          (waits for whoever is at it, prints its output)
+  latchkey run --key build --wait -- make                          (waits for whoever is at it, prints its output;
+                                                                    if that failed, runs it itself)
 
 The command finds LATCHKEY_RUN, LATCHKEY_KEY, LATCHKEY_ATTEMPT, LATCHKEY_FENCE and LATCHKEY_EFFECT_KEY in its
 environment. Ctrl-C is passed on and the attempt given back. If this process dies, so does the command and all it

@@ -182,6 +182,26 @@ TEST_F(RunCommand, TenThatWaitPrintTheSame) {
   EXPECT_EQ(read("log"), "x\n");
 }
 
+TEST_F(RunCommand, ThoseThatWaitForAFailedOneTryInTurn) {
+  const auto gate = [&](int at) { return file("gate" + std::to_string(at)); };
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(::mkfifo(gate(i).c_str(), 0600), 0);
+  std::ofstream(file("log"));
+  // The third try succeeds.
+  const std::string script =
+      "cd " + file("") + "; n=$(wc -l < log); cat gate$n; echo x >> log; test $n = 2 && echo good";
+  std::vector<std::unique_ptr<Process>> processes;
+  for (int i = 0; i < 5; ++i) processes.push_back(start(run("a", script, {"--wait"})));
+  for (int i = 0; i < 3; ++i) std::ofstream(gate(i)) << "";
+  std::vector<int> exits;
+  for (const auto& process : processes) {
+    exits.push_back(process->finish());
+    EXPECT_EQ(process->out, exits.back() == 0 ? "good\n" : "");
+  }
+  EXPECT_EQ(std::ranges::count(exits, 1), 2) << "each that tried and failed says so";
+  EXPECT_EQ(std::ranges::count(exits, 0), 3) << "the third, and two that print what it wrote";
+  EXPECT_EQ(read("log"), "x\nx\nx\n");
+}
+
 TEST_F(RunCommand, WaitingEndsAfterItsTime) {
   const auto holder = start(run("a", kHold));
   ASSERT_EQ(holder->read_line(), "running");
@@ -322,6 +342,9 @@ TEST_F(RunCommand, HelpHasExamplesEverywhere) {
                                                {"runs"},
                                                {"runs", "list"},
                                                {"runs", "show"},
+                                               {"runs", "resolve"},
+                                               {"runs", "watch"},
+                                               {"dlq", "retry"},
                                                {"dlq"},
                                                {"dlq", "list"},
                                                {"token", "create"},
