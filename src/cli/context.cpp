@@ -4,9 +4,9 @@
 
 namespace latchkey {
 
-void CliContext::report(const Error& error) const {
+void CliContext::report(const Error& error, int exit) const {
   err << "latchkey: " + to_string(error) + "\n" << std::flush;
-  set_exit(exit_code_of(error.code));
+  set_exit(exit);
 }
 
 }  // namespace latchkey

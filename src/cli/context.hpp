@@ -24,7 +24,8 @@ struct CliContext {
   std::function<void(int)> set_exit;  // called once per run, with 0 on success
 
   // `latchkey: CODE: detail`, and the exit code that goes with it.
-  void report(const Error& error) const;
+  void report(const Error& error) const { report(error, exit_code_of(error.code)); }
+  void report(const Error& error, int exit) const;
 };
 
 }  // namespace latchkey

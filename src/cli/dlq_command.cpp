@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <ostream>
+#include <set>
 
 #include "cli/listing.hpp"
 #include "cli/table.hpp"
@@ -94,6 +95,54 @@ Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions
   return {};
 }
 
+struct RetryOptions {
+  std::vector<std::string> runs;
+  bool fresh_effect_key = false;
+};
+
+Result<std::set<RunId>> choose_members(const DeadLetterWhole& whole, const RetryOptions& wanted) {
+  std::set<RunId> chosen;  // one member for each generation that failed, but one run
+  for (const DeadLetterMember& member : whole.members) chosen.insert(member.run);
+  if (wanted.runs.empty()) return chosen;
+  std::set<RunId> named;
+  for (const std::string& text : wanted.runs) {
+    const auto run = parse_uuid(text);
+    if (!run || !chosen.contains(*run)) return fail(Code::NOT_FOUND, "the dead letter has no run " + text + " in it");
+    named.insert(*run);
+  }
+  return named;
+}
+
+// Each run on its own; one that is not failed any more is passed over.
+Result<void> retry(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options, const RetryOptions& wanted) {
+  const auto whole = desk.find_dead_letter(id);
+  if (!whole) return std::unexpected(whole.error());
+  const auto chosen = choose_members(*whole, wanted);
+  if (!chosen) return std::unexpected(chosen.error());
+  for (const RunId& member : *chosen) {
+    const auto run = desk.move_run(member, RetryByHand{wanted.fresh_effect_key});
+    const bool passed_over = !run && (run.error().code == Code::MOVE_REFUSED || run.error().code == Code::NOT_FOUND);
+    if (!run && !passed_over) return std::unexpected(run.error());
+    if (options.json) {
+      if (run) out << wire::write_run(*run, wire::Detail::listed) << '\n';
+      continue;
+    }
+    out << to_string(member) << "  " << (run ? std::string(to_string(run->status())) : to_string(run.error())) << '\n';
+  }
+  return {};
+}
+
+void add_retry(CLI::App& dlq, const CliContext& context) {
+  auto wanted = std::make_shared<RetryOptions>();
+  CLI::App* const command =
+      add_id_command(dlq, "retry", "Open its failed runs again; the next call of each key runs it", context,
+                     [wanted, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) {
+                       return retry(out, desk, id, options, *wanted);
+                     });
+  command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
+  command->add_flag("--fresh-effect-key", wanted->fresh_effect_key, "Let the sink see it as another request");
+}
+
 }  // namespace
 
 void add_dlq_command(CLI::App& app, const CliContext& context) {
@@ -114,6 +163,7 @@ void add_dlq_command(CLI::App& app, const CliContext& context) {
                  [&out](Desk& desk, Uuid id, const IdOptions& with) { return show(out, desk, id, with); });
   add_id_command(*dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
                  [&out](Desk& desk, Uuid id, const IdOptions& with) { return acknowledge(out, desk, id, with); });
+  add_retry(*dlq, context);
 }
 
 }  // namespace latchkey

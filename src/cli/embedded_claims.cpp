@@ -31,6 +31,7 @@ Result<T> EmbeddedClaims::decide(Locally locally, Remotely remotely) {
   Result<T> reply = fail(Code::INTERNAL, "not asked");
   const auto owner = store_.use([&](Store& store) { reply = locally(store); });
   if (!owner) return std::unexpected(owner.error());
+  if (!*owner && !reply) return std::unexpected(store_.explain(reply.error()));
   if (!*owner) return reply;
   auto server = RemoteServer::at(**owner, place_, clock_);
   if (!server) return std::unexpected(server.error());
@@ -74,6 +75,20 @@ Result<std::vector<SettleReply>> EmbeddedClaims::settle(const std::vector<Settle
   return decide<Replies>(
       [&](Store& store) { return wait_for<Replies>([&](auto done) { store.settle(requests, std::move(done)); }); },
       [&](RemoteClaims& server) { return server.settle(requests); });
+}
+
+Result<bool> EmbeddedClaims::end_between_tries(const Run& run) {
+  return decide<bool>(
+      [&](Store& store) -> Result<bool> {
+        const auto now = store.find(run.head->tenant, run.id());
+        if (!now) return std::unexpected(now.error());
+        if (!*now || !is_waiting_still(**now, run)) return false;
+        const auto moved = wait_for<MoveReply>(
+            [&](auto done) { store.move({run.head->tenant, run.id(), CancelByHand{}}, std::move(done)); });
+        if (!moved) return std::unexpected(moved.error());
+        return std::holds_alternative<Moved>(*moved);
+      },
+      [&](RemoteClaims& server) { return server.end_between_tries(run); });
 }
 
 }  // namespace latchkey

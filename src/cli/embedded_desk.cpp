@@ -19,6 +19,7 @@ Result<T> EmbeddedDesk::use(Work work) {
   Result<T> reply = fail(Code::INTERNAL, "not asked");
   const auto owner = store_.use([&](Store& store) { reply = work(store); });
   if (!owner) return std::unexpected(owner.error());
+  if (!*owner && !reply) return std::unexpected(store_.explain(reply.error()));
   if (*owner) return fail(Code::STORE_LOCKED, "the server at " + **owner + " took the store over; ask again");
   return reply;
 }

@@ -19,8 +19,11 @@ class EmbeddedStore {
       : file_(std::move(file)), clock_(clock), random_(random) {}
 
   // None: the work was done. An address: a server owns the store and nothing was done; ask it.
-  // STORE_LOCKED when another command did not let go within 10 s.
+  // STORE_LOCKED when another command did not let go within 10 s. STORE_FULL when there is no room to open it; but a
+  // store that stands in the file already is opened on a full disk too, and answers what it can without writing.
   Result<std::optional<std::string>> use(const std::function<void(Store&)>& work);
+  // The error as a person can act on it: one that comes of a full disk is STORE_FULL and says whose disk.
+  Error explain(Error error) const;
 
  private:
   std::string file_;

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -27,6 +28,13 @@ int block_and_open() {
   return file;
 }
 
+// The terminal sends to the whole foreground group, the command included; but that it is gone, only to the session's
+// leader, which we are when the terminal was opened for us (ssh -t, xterm -e).
+Command::Sender sender_of(const signalfd_siginfo& info) {
+  const bool to_leader = info.ssi_signo == SIGHUP && ::getsid(0) == ::getpid();
+  return info.ssi_code == SI_KERNEL && !to_leader ? Command::Sender::terminal : Command::Sender::process;
+}
+
 }  // namespace
 
 Interrupts::Interrupts(asio::io_context& io) : before_(read_signal_state()), signals_(io, block_and_open()) {
@@ -34,7 +42,9 @@ Interrupts::Interrupts(asio::io_context& io) : before_(read_signal_state()), sig
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-Interrupts::~Interrupts() {
+Interrupts::~Interrupts() { restore(); }
+
+void Interrupts::restore() {
   if (!before_.pipe_ignored) ::signal(SIGPIPE, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &before_.mask, nullptr);
 }
@@ -45,9 +55,7 @@ Task<void> Interrupts::listen(Handler handler) {
     const auto [error, size] =
         co_await signals_.async_read_some(asio::buffer(&info, sizeof info), asio::as_tuple(asio::use_awaitable));
     if (error || size != sizeof info) co_return;
-    // The terminal sends to the whole foreground group, the command included.
-    handler(static_cast<int>(info.ssi_signo),
-            info.ssi_code == SI_KERNEL ? Command::Sender::terminal : Command::Sender::process);
+    handler(static_cast<int>(info.ssi_signo), sender_of(info));
   }
 }
 

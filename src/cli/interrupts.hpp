@@ -25,6 +25,8 @@ class Interrupts {
   // Calls the handler for each signal, until cancelled.
   Task<void> listen(Handler handler);
   void cancel() { signals_.cancel(); }
+  // From now on signals mean what they meant before.
+  void restore();
 
  private:
   SignalState before_;

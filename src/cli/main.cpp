@@ -23,6 +23,7 @@ void open_missing_streams() {
 int main(int count, char** values) {
   open_missing_streams();
   spdlog::set_default_logger(spdlog::stderr_logger_mt("latchkey"));  // stdout is the commands'
+  spdlog::set_level(spdlog::level::critical);  // a command says itself what went wrong; serve logs
   const std::vector<std::string> all(values + std::min(count, 1), values + count);
   const auto dashes = std::ranges::find(all, "--");
   const std::vector<std::string> arguments(all.begin(), dashes);

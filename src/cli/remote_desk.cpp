@@ -42,6 +42,24 @@ std::string path_of(std::string_view things, const Uuid& id, std::string_view ve
   return fmt::format("/v1/{}/{}{}{}", things, to_string(id), verb.empty() ? "" : "/", verb);
 }
 
+// The verb and the body of a move.
+struct MoveCall {
+  using Call = std::pair<std::string, std::string>;
+  Call operator()(const CancelByHand&) const { return {"cancel", "{}"}; }
+  Call operator()(const RetryByHand& retry) const {
+    return {"retry", retry.fresh_effect_key ? R"({"fresh_effect_key":true})" : "{}"};
+  }
+  Call operator()(const ResolveCompleted& resolve) const {
+    const std::string result = resolve.result.empty() ? "" : ",\"result\":" + resolve.result;
+    return {"resolve", R"({"outcome":"completed")" + result + "}"};
+  }
+  Call operator()(const ResolveFailed& resolve) const {
+    const std::string note = resolve.note.empty() ? "" : ",\"note\":" + wire::quote(resolve.note);
+    return {"resolve", R"({"outcome":"failed")" + note + "}"};
+  }
+  Call operator()(const ResolveRerun&) const { return {"resolve", R"({"outcome":"rerun"})"}; }
+};
+
 Result<TokenRecord> read_token_record(wire::Json object) {
   TokenRecord token{.id = wire::text(object, "id"), .name = wire::text(object, "name")};
   token.role = parse_role(wire::text(object, "role")).value_or(Role::viewer);
@@ -80,12 +98,8 @@ Result<Run> RemoteDesk::find_run(RunId id) {
 }
 
 Result<Run> RemoteDesk::move_run(RunId id, Move move) {
-  const bool cancels = std::holds_alternative<CancelByHand>(move);
-  const auto* retry = std::get_if<RetryByHand>(&move);
-  if (!cancels && retry == nullptr) return fail(Code::INVALID_ARGUMENT, "not a move of the command line");
-  const bool fresh = retry != nullptr && retry->fresh_effect_key;
-  const auto run = server_.ask("POST", path_of("runs", id, cancels ? "cancel" : "retry"),
-                               fresh ? R"({"fresh_effect_key":true})" : "{}");
+  const auto [verb, body] = std::visit(MoveCall{}, move);
+  const auto run = server_.ask("POST", path_of("runs", id, verb), body);
   if (!run) return std::unexpected(run.error());
   return wire::read_run(wire::member(*run, "run").value_or(*run));
 }

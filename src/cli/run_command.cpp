@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
@@ -16,6 +15,7 @@
 #include "cli/place.hpp"
 #include "cli/remote_claims.hpp"
 #include "cli/run_report.hpp"
+#include "cli/telling_claims.hpp"
 #include "effects/command.hpp"
 #include "engine/run_once.hpp"
 #include "engine/validate.hpp"
@@ -38,55 +38,6 @@ struct RunOptions {
   Duration wait_for_read{};
   bool strict = false;
   bool quiet = false;
-};
-
-// Says when a try failed and the next one comes, or who is waited for; knows whether a settle is on its way.
-class TellingClaims final : public Claims {
- public:
-  TellingClaims(Claims& claims, const RunReport& report, bool waits)
-      : claims_(claims), report_(report), waits_(waits) {}
-
-  void claim(ClaimRequest request, Done<ClaimReply> done) override {
-    claims_.claim(std::move(request), [this, done = std::move(done)](Result<ClaimReply> reply) mutable {
-      if (reply) tell(*reply);
-      done(std::move(reply));
-    });
-  }
-  void extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) override {
-    claims_.extend(std::move(requests), std::move(done));
-  }
-  void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override {
-    settling_ = true;
-    claims_.settle(std::move(requests),
-                   [this, done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
-                     if (replies) settling_ = false;
-                     if (replies)
-                       for (const SettleReply& reply : *replies) tell(reply);
-                     done(std::move(replies));
-                   });
-  }
-  bool is_settling() const { return settling_; }
-
- private:
-  void tell(const ClaimReply& reply) {
-    const auto* busy = std::get_if<Busy>(&reply);
-    if (!waits_ || !busy || std::exchange(told_, true)) return;
-    report_.note(fmt::format("waiting for run {}", to_string(busy->run.id())));
-  }
-  void tell(const SettleReply& reply) {
-    const auto* settled = std::get_if<Settled>(&reply);
-    const auto* queued = settled ? settled->run.as<Queued>() : nullptr;
-    if (!queued || queued->by != QueuedBy::failed_try) return;
-    const Run& run = settled->run;
-    report_.note(fmt::format("attempt {} of {} failed: {}; trying again in {}", run.attempt, run.attempts_max,
-                             run.last_error, format_duration(run.head->retry.delay_after(run.attempt, no_jitter))));
-  }
-
-  Claims& claims_;
-  const RunReport& report_;
-  bool waits_;
-  bool told_ = false;
-  std::atomic<bool> settling_ = false;
 };
 
 std::string describe_caller() {
@@ -136,6 +87,7 @@ RunOnceSettings make_settings(const RunOptions& options) {
   if (options.wait_for) settings.wait_max = *options.wait_for;
   settings.poll_max = std::chrono::milliseconds{500};
   settings.patience = std::chrono::seconds{10};
+  settings.wait_for_room = false;  // it may take days, and nothing was done yet
   // What was done is worth some insistence, but a cron job must not wait for ever.
   settings.settle_patience = std::chrono::minutes{10};
   return settings;
@@ -152,7 +104,9 @@ class RunCall {
         command_({.arguments = context.behind_dashes, .signals = interrupts_.before()}, context.clock),
         clock_(context.clock, io_, [this] { return must_leave(); }),
         on_thread_(claims),
-        telling_(on_thread_, report_, make_settings(options).wait) {}
+        claims_(claims),
+        telling_(on_thread_, report_,
+                 {.waits = make_settings(options).wait, .settle_patience = make_settings(options).settle_patience}) {}
 
   int run(ClaimRequest request) {
     int exit = EXIT_INTERNAL;
@@ -163,6 +117,7 @@ class RunCall {
       interrupts_.cancel();
     });
     io_.run();
+    if (left_early_) end_between_tries();
     return exit;
   }
 
@@ -172,28 +127,49 @@ class RunCall {
         co_await run_once(telling_, clock_, context_.random, std::move(request), command_, make_settings(options_));
     if (reply) co_return report_.report(*reply, command_);
     report_.refuse(to_string(reply.error()));
+    telling_.tell_given_up();
     // What the command did is not lost on the caller because its outcome could not be kept.
     if (command_.end() && command_.end()->exit_code != 0) co_return command_.end()->exit_code;
     co_return exit_code_of(reply.error().code);
   }
 
   void interrupt(int signal, Command::Sender sender) {
-    signals_ += 1;
+    signal_ = signal;
+    gives_up_ |= telling_.is_unsettled();
     command_.interrupt(signal, sender);
     clock_.wake();
   }
 
-  // Between tries at once; while an outcome is being settled only when told twice.
-  bool must_leave() const { return !command_.is_running() && signals_ > (telling_.is_settling() ? 1 : 0); }
+  // Between tries and while waiting for somebody else at once. An outcome is given up only by whoever was told that it
+  // is not kept yet.
+  bool must_leave() const {
+    return !command_.is_running() && (telling_.is_settling() ? gives_up_ : signal_.has_value());
+  }
 
-  int explain(const std::exception_ptr& broken) const {
+  int explain(const std::exception_ptr& broken) {
     try {
       std::rethrow_exception(broken);
     } catch (const std::exception& error) {
-      if (command_.interrupted_by()) return 128 + *command_.interrupted_by();
+      if (signal_) {
+        left_early_ = true;
+        telling_.tell_given_up();
+        return 128 + *signal_;
+      }
       report_.refuse(std::string("INTERNAL: ") + error.what());
       return EXIT_INTERNAL;
     }
+  }
+
+  // The tries that were still to come are not made: the key is free at once, as after any Ctrl-C.
+  void end_between_tries() {
+    const auto& run = telling_.between_tries();
+    if (!run) return;
+    interrupts_.restore();  // a second signal must be able to end this
+    const auto ended = claims_.end_between_tries(*run);
+    if (!ended)
+      return report_.refuse(fmt::format("{}; the key waits for its next try until {}", to_string(ended.error()),
+                                        format_rfc3339(std::get<Queued>(run->state).due_at)));
+    if (*ended) report_.note(fmt::format("run {} is cancelled; the next call begins a new one", to_string(run->id())));
   }
 
   const RunOptions& options_;
@@ -203,8 +179,11 @@ class RunCall {
   Interrupts interrupts_;
   Command command_;
   InterruptibleClock clock_;
-  int signals_ = 0;
+  std::optional<int> signal_;  // the latest
+  bool gives_up_ = false;      // it came when an outcome could not be kept
+  bool left_early_ = false;
   ClaimsOnThread on_thread_;  // joined before the io_context goes
+  BlockingClaims& claims_;
   TellingClaims telling_;
 };
 
@@ -228,7 +207,8 @@ Examples:
   latchkey run --key backup:$(date +%F) -- ./backup.sh
   latchkey run --key report --guard while-running -- make report   (a lock: one at a time, nothing is replayed)
   latchkey run --key sync --retries 3 -- ./sync.sh                 (tries again after 1s, 5s and 25s)
-  latchkey run --key build --wait -- make                          (waits for whoever is at it, prints its output)
+  latchkey run --key build --wait -- make                          (waits for whoever is at it, prints its output;
+                                                                    if that failed, runs it itself)
 
 The command finds LATCHKEY_RUN, LATCHKEY_KEY, LATCHKEY_ATTEMPT, LATCHKEY_FENCE and LATCHKEY_EFFECT_KEY in its
 environment. Ctrl-C is passed on and the attempt given back. If this process dies, so does the command and all it

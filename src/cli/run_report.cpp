@@ -101,11 +101,15 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
     refuse(fmt::format("OUTCOME_UNKNOWN: run {} may have had its effect; a person decides", to_string(ran.run.id())));
     return EXIT_IN_DOUBT;
   }
-  if (end && (end->exit_code == EXIT_NOT_FOUND || end->exit_code == EXIT_NOT_EXECUTABLE)) refuse(end->what);
+  const bool not_run = end && (end->exit_code == EXIT_NOT_FOUND || end->exit_code == EXIT_NOT_EXECUTABLE);
+  if (not_run) refuse(end->what);
   if (ran.dead_letter)
     note(fmt::format("{} after {} attempt{}; dead letter {} (latchkey dlq show {})",
-                     end ? end->what : ran.run.last_error, ran.run.attempt, ran.run.attempt == 1 ? "" : "s",
-                     to_string(*ran.dead_letter), to_string(*ran.dead_letter)));
+                     not_run ? "given up"
+                     : end   ? end->what
+                             : ran.run.last_error,
+                     ran.run.attempt, ran.run.attempt == 1 ? "" : "s", to_string(*ran.dead_letter),
+                     to_string(*ran.dead_letter)));
   return end && end->exit_code != 0 ? end->exit_code : EXIT_INTERNAL;
 }
 

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "cli/listing.hpp"
+#include "cli/runs_watch.hpp"
 #include "cli/table.hpp"
 #include "cli/wire.hpp"
 
@@ -122,10 +123,48 @@ void add_list(CLI::App& runs, const CliContext& context) {
   });
 }
 
+struct ResolveOptions {
+  std::string outcome;
+  std::string result;
+  std::string note;
+};
+
+Result<Move> make_move(const ResolveOptions& options) {
+  if (!options.result.empty() && options.outcome != "completed")
+    return fail(Code::USAGE, "`--result` goes with `--outcome completed` alone");
+  if (!options.note.empty() && options.outcome != "failed")
+    return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
+  if (!options.result.empty() && !wire::is_json(options.result))
+    return fail(Code::INVALID_JSON, "`--result` is not JSON");
+  if (options.outcome == "completed") return ResolveCompleted{options.result};
+  if (options.outcome == "failed") return ResolveFailed{options.note};
+  return ResolveRerun{};
+}
+
+void add_resolve(CLI::App& runs, const CliContext& context) {
+  auto resolve = std::make_shared<ResolveOptions>();
+  CLI::App* const command =
+      add_id_command(runs, "resolve", "Say what became of a run that is in doubt", context,
+                     [resolve, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                       auto move = make_move(*resolve);
+                       if (!move) return std::unexpected(move.error());
+                       return show(out, desk.move_run(id, *std::move(move)), options);
+                     });
+  command->add_option("--outcome", resolve->outcome, "completed: its effect happened; failed: it did not; rerun: again")
+      ->check(CLI::IsMember({"completed", "failed", "rerun"}))
+      ->required();
+  command->add_option("--result", resolve->result, "JSON that repeats get (completed)");
+  command->add_option("--note", resolve->note, "Why, for the dead letter (failed)");
+  command->footer(
+      "Examples:\n  latchkey runs resolve ID --outcome completed --result '{\"sent\":true}'\n"
+      "  latchkey runs resolve ID --outcome failed --note 'the bank never saw it'\n"
+      "  latchkey runs resolve ID --outcome rerun");
+}
+
 }  // namespace
 
 void add_runs_command(CLI::App& app, const CliContext& context) {
-  CLI::App* const runs = app.add_subcommand("runs", "Look at runs, cancel or retry them");
+  CLI::App* const runs = app.add_subcommand("runs", "Look at runs, watch, cancel, retry or resolve them");
   runs->require_subcommand(1);
   runs->footer("Examples:\n  latchkey runs list --status running\n  latchkey runs show ID");
   std::ostream& out = context.out;
@@ -141,6 +180,8 @@ void add_runs_command(CLI::App& app, const CliContext& context) {
                  [&out](Desk& desk, Uuid id, const IdOptions& options) {
                    return show(out, desk.move_run(id, RetryByHand{}), options);
                  });
+  add_resolve(*runs, context);
+  add_runs_watch(*runs, context);
 }
 
 }  // namespace latchkey

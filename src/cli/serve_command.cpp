@@ -22,7 +22,13 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
                       "Listen beyond loopback although there is no TLS");
   serve_app->footer(
       "Examples:\n  latchkey serve\n  latchkey serve --data-dir /var/lib/latchkey --listen 127.0.0.1:7420");
-  serve_app->callback([settings, &context] { context.set_exit(serve(*settings, context.out)); });
+  serve_app->callback([settings, &context] {
+    const auto served = serve(*settings, context.out);
+    if (served) return context.set_exit(0);
+    // A second server is nothing broken: whoever starts services must be able to tell.
+    const Code code = served.error().code;
+    context.report(served.error(), code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(code));
+  });
 }
 
 }  // namespace latchkey

@@ -56,10 +56,7 @@ State read_state(Json object, Status status) {
 }
 
 // Bytes that are JSON as they are, others as a string.
-std::string as_json(const Bytes& bytes) {
-  simdjson::dom::parser parser;
-  return parser.parse(bytes).error() == simdjson::SUCCESS ? bytes : quote(bytes);
-}
+std::string as_json(const Bytes& bytes) { return is_json(bytes) ? bytes : quote(bytes); }
 
 void write_state(Writer& out, const Run& run, Detail detail) {
   if (const auto* queued = run.as<Queued>()) out.time("due_at", queued->due_at);
@@ -85,6 +82,11 @@ std::string write_error(const Run& run) {
 }  // namespace
 
 std::string quote(std::string_view text) { return http::to_json_string(text); }
+
+bool is_json(std::string_view text) {
+  simdjson::dom::parser parser;
+  return parser.parse(simdjson::padded_string(text)).error() == simdjson::SUCCESS;
+}
 
 std::optional<Json> member(Json object, std::string_view name) {
   Json found;

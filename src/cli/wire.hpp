@@ -23,6 +23,7 @@ std::uint64_t number(Json object, std::string_view name);
 std::optional<Json> member(Json object, std::string_view name);
 
 std::string quote(std::string_view text);
+bool is_json(std::string_view text);
 
 // REPLY_LOST when it has no id: the server speaks another language.
 Result<Run> read_run(Json object);

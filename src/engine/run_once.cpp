@@ -78,6 +78,7 @@ class Call {
     for (;;) {
       Result<ClaimReply> reply = co_await claim(claims_, request_);
       if (reply) co_return reply;
+      if (reply.error().code == Code::STORE_FULL && !settings_.wait_for_room) co_return reply;
       const bool more = co_await again.after(reply.error());
       if (!more) co_return reply;
       if (LK_SEEDED(lost_reply_taken_as_failure)) request_.claim = draw_claim_id(clock_, random_);

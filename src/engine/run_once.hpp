@@ -65,6 +65,8 @@ struct RunOnceSettings {
   bool retry = true;
   // How long a store that does not answer a claim is asked again.
   Duration patience = std::chrono::seconds{30};
+  // Whether a claim that finds the disk full is asked again as well, or answered STORE_FULL at once.
+  bool wait_for_room = true;
   // How long a settle is asked again.
   Duration settle_patience = std::chrono::hours{24};
 };

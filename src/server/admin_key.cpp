@@ -59,7 +59,7 @@ Result<void> ensure_admin_key(const std::string& path, Store& store, Random& ran
   const auto token = read_key(path);
   if (!token) return std::unexpected(token.error());
   const auto parts = api::parse_token(*token);
-  if (!parts) return fail(Code::INVALID_ARGUMENT, path + " holds no token; remove it and a new one is made");
+  if (!parts) return fail(Code::STORE_FORMAT, path + " holds no token; move it away and a new one is made");
   const auto known = store.records().list_tokens();
   if (!known) return std::unexpected(known.error());
   if (std::ranges::find(*known, parts->id, &TokenRecord::id) != known->end()) return {};

@@ -13,8 +13,6 @@
 namespace latchkey {
 namespace {
 
-constexpr int kExitLocked = 75;  // EX_TEMPFAIL
-
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -32,6 +30,7 @@ int wait_for_signal() {
 }
 
 void log_to_stderr() {
+  spdlog::set_level(spdlog::level::info);
   if (spdlog::get("latchkey")) return;
   spdlog::set_default_logger(spdlog::stderr_color_mt("latchkey"));
 }
@@ -48,15 +47,12 @@ void say_where_things_are(std::ostream& out, const Service& service, const Serve
 
 }  // namespace
 
-int serve(ServeSettings settings, std::ostream& out) {
+Result<void> serve(ServeSettings settings, std::ostream& out) {
   log_to_stderr();
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts: they inherit it
   auto service = Service::start(settings);
-  if (!service) {
-    spdlog::error("{}", to_string(service.error()));
-    return service.error().code == Code::STORE_LOCKED ? kExitLocked : 1;
-  }
+  if (!service) return std::unexpected(service.error());
   if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
   say_where_things_are(out, **service, settings);
   const int signal = wait_for_signal();
@@ -64,7 +60,7 @@ int serve(ServeSettings settings, std::ostream& out) {
   std::thread([] { _exit(128 + wait_for_signal()); }).detach();
   (*service)->stop();
   spdlog::info("stopped by signal {}", signal);
-  return 0;
+  return {};
 }
 
 }  // namespace latchkey

@@ -10,6 +10,7 @@
 #include "engine/tending.hpp"
 #include "http/server.hpp"
 #include "server/admin_key.hpp"
+#include "server/lock_keeper.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
 
@@ -50,6 +51,7 @@ struct Service::Parts {
   std::unique_ptr<api::Services> services;
   std::unique_ptr<Tending> tending;
   std::unique_ptr<http::Server> server;
+  std::unique_ptr<LockKeeper> keeper;
 
   void stop() {
     if (services) services->waiters.close();  // or the server would wait for them
@@ -60,6 +62,7 @@ struct Service::Parts {
     tending.reset();
     services.reset();
     engine.reset();
+    keeper.reset();
     lock.reset();
   }
 };
@@ -122,7 +125,9 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
   parts_->server = std::move(*server);
   parts_->tending = std::make_unique<Tending>(*parts_->engine);
   url_ = "http://" + format_address(at.address, parts_->server->port());
-  return parts_->lock->announce(url_);
+  if (auto announced = parts_->lock->announce(url_); !announced) return announced;
+  parts_->keeper = std::make_unique<LockKeeper>(*parts_->lock);
+  return {};
 }
 
 }  // namespace latchkey

@@ -25,8 +25,11 @@ class CliTest : public testing::Test {
  protected:
   std::unique_ptr<Process> start(Words words) const {
     words.insert(words.begin(), LATCHKEY_BINARY);
+    return start_program(std::move(words));
+  }
+  std::unique_ptr<Process> start_program(Words words) const {
     return std::make_unique<Process>(
-        ProcessSettings{std::move(words), {"LATCHKEY_DATA_DIR=" + folder_.file("data"), "USER=tester"}});
+        ProcessSettings{std::move(words), {"LATCHKEY_DATA_DIR=" + data_dir_, "USER=tester"}});
   }
   Answer call(Words words) const {
     const auto process = start(std::move(words));
@@ -48,6 +51,7 @@ class CliTest : public testing::Test {
   }
 
   Folder folder_;
+  std::string data_dir_ = folder_.file("data");
 };
 
 }  // namespace latchkey

@@ -98,7 +98,8 @@ TEST_F(RunCommand, ExitsAsTheCommandDid) {
   EXPECT_EQ(call(run("b", "kill -9 $$")).exit, 137);
   const Answer missing = call({"run", "--key", "c", "--", "/no/such/command"});
   EXPECT_EQ(missing.exit, 127);
-  EXPECT_THAT(missing.err, HasSubstr("latchkey: /no/such/command: command not found"));
+  EXPECT_THAT(missing.err, HasSubstr("latchkey: /no/such/command: command not found\n"));
+  EXPECT_EQ(missing.err.find("not found"), missing.err.rfind("not found")) << "said once";
   EXPECT_EQ(call({"run", "--key", "d", "--", "no-such-command-anywhere"}).exit, 127);
   std::ofstream(file("plain")) << "x";
   EXPECT_EQ(call({"run", "--key", "e", "--", file("plain")}).exit, 126);
@@ -181,6 +182,26 @@ TEST_F(RunCommand, TenThatWaitPrintTheSame) {
   EXPECT_EQ(read("log"), "x\n");
 }
 
+TEST_F(RunCommand, ThoseThatWaitForAFailedOneTryInTurn) {
+  const auto gate = [&](int at) { return file("gate" + std::to_string(at)); };
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(::mkfifo(gate(i).c_str(), 0600), 0);
+  std::ofstream(file("log"));
+  // The third try succeeds.
+  const std::string script =
+      "cd " + file("") + "; n=$(wc -l < log); cat gate$n; echo x >> log; test $n = 2 && echo good";
+  std::vector<std::unique_ptr<Process>> processes;
+  for (int i = 0; i < 5; ++i) processes.push_back(start(run("a", script, {"--wait"})));
+  for (int i = 0; i < 3; ++i) std::ofstream(gate(i)) << "";
+  std::vector<int> exits;
+  for (const auto& process : processes) {
+    exits.push_back(process->finish());
+    EXPECT_EQ(process->out, exits.back() == 0 ? "good\n" : "");
+  }
+  EXPECT_EQ(std::ranges::count(exits, 1), 2) << "each that tried and failed says so";
+  EXPECT_EQ(std::ranges::count(exits, 0), 3) << "the third, and two that print what it wrote";
+  EXPECT_EQ(read("log"), "x\nx\nx\n");
+}
+
 TEST_F(RunCommand, WaitingEndsAfterItsTime) {
   const auto holder = start(run("a", kHold));
   ASSERT_EQ(holder->read_line(), "running");
@@ -203,94 +224,6 @@ TEST_F(RunCommand, AHolderKeepsItsKeyBeyondOneLease) {
   ASSERT_EQ(holder->read_line(), "running");
   EXPECT_EQ(call(run("a", "echo stolen", {"--wait-for", "2500ms"})).exit, 75);
   EXPECT_EQ(holder->finish(), 0);
-}
-
-TEST_F(RunCommand, AKilledHoldersChildrenAreGoneAndItsKeyIsFree) {
-  // The command, a grandchild, and one that left for a session of its own.
-  const auto holder =
-      start(run("a", "echo $$; sh -c 'echo $$; exec sleep 1000' & setsid sh -c 'echo $$; exec sleep 1000' & wait",
-                {"--lease", "1s"}));
-  std::vector<std::unique_ptr<Gone>> family;
-  for (int i = 0; i < 3; ++i) family.push_back(std::make_unique<Gone>(std::stoi(holder->read_line())));
-  holder->signal(SIGKILL);
-  for (const auto& one : family) EXPECT_TRUE(one->wait());
-  EXPECT_EQ(holder->finish(), 137);
-  const Answer next = call(run("a", "echo second", {"--lease", "1s", "--wait"}));
-  EXPECT_EQ(next.exit, 0);
-  EXPECT_EQ(next.out, "second\n");
-}
-
-TEST_F(RunCommand, UnderHoldAKilledHolderLeavesDoubt) {
-  const auto holder = start(run("a", kHold, {"--lease", "1s", "--on-doubt", "hold"}));
-  ASSERT_EQ(holder->read_line(), "running");
-  holder->signal(SIGKILL);
-  holder->finish();
-  const Answer next = call(run("a", "echo second", {"--wait"}));
-  EXPECT_EQ(next.exit, 76);
-  EXPECT_THAT(next.err, HasSubstr("OUTCOME_UNKNOWN"));
-  const std::string runs = call({"runs", "list", "--json", "--status", "in_doubt"}).out;
-  const std::string id = runs.substr(runs.find("\"id\":\"") + 6, 36);
-  EXPECT_EQ(call({"runs", "cancel", id}).exit, 0);
-  EXPECT_EQ(call(run("a", "echo second")).out, "second\n");
-}
-
-TEST_F(RunCommand, AHolderThatSleptPastItsLeaseStopsItsCommand) {
-  const auto holder = start(run("a", "echo $$; cat > /dev/null", {"--lease", "1s"}));
-  const Gone command(std::stoi(holder->read_line()));
-  holder->signal(SIGSTOP);
-  EXPECT_EQ(call(run("a", "echo second", {"--wait"})).out, "second\n");
-  holder->signal(SIGCONT);
-  EXPECT_TRUE(command.wait());
-  EXPECT_EQ(holder->finish(), 75);
-  EXPECT_THAT(holder->err, HasSubstr("LEASE_LOST"));
-  EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "second\n");
-}
-
-TEST_F(RunCommand, SignalsArePassedOnOnceAndTheTryGivenBack) {
-  for (const auto& [signal, name] :
-       std::vector<std::pair<int, std::string>>{{SIGINT, "INT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}}) {
-    const auto words = run(name, "trap 'echo got " + name + "; exit 9' " + name + "; echo running; read x");
-    const auto holder = start(words);
-    ASSERT_EQ(holder->read_line(), "running");
-    holder->signal(signal);
-    EXPECT_EQ(holder->read_line(), "got " + name);
-    EXPECT_EQ(holder->finish(), 128 + signal);
-    EXPECT_EQ(holder->out, "running\ngot " + name + "\n");
-    const Answer next = call(run(name, "echo again"));
-    EXPECT_EQ(next.exit, 0) << next.err;
-    EXPECT_EQ(next.out, "again\n");
-  }
-  EXPECT_EQ(call({"dlq", "list"}).out, "no dead letters\n");
-}
-
-TEST_F(RunCommand, ASecondSignalEndsACommandThatIgnoresTheFirst) {
-  const auto holder = start(run("a", "trap 'echo no' INT; echo running; while :; do read x || sleep 0.1; done"));
-  ASSERT_EQ(holder->read_line(), "running");
-  holder->signal(SIGINT);
-  EXPECT_EQ(holder->read_line(), "no");
-  holder->signal(SIGINT);
-  EXPECT_EQ(holder->finish(), 130);
-}
-
-TEST_F(RunCommand, ASignalEndsWaiting) {
-  const auto holder = start(run("a", kHold));
-  ASSERT_EQ(holder->read_line(), "running");
-  const auto waiter = start(run("a", "echo never", {"--wait"}));
-  // It waits once it has been refused, which is counted in the store; a signal before that ends it as well.
-  waiter->signal(SIGTERM);
-  EXPECT_EQ(waiter->finish(), 143);
-  EXPECT_EQ(waiter->out, "");
-  EXPECT_EQ(holder->finish(), 0);
-}
-
-TEST_F(RunCommand, CancelledByHandTheCommandIsStopped) {
-  const auto holder = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s"}));
-  const std::string id = holder->read_line();
-  EXPECT_EQ(call({"runs", "cancel", id}).exit, 0);
-  // Its stdin stays open: only the cancel can end it.
-  EXPECT_THAT(holder->read_line(), "");
-  EXPECT_EQ(holder->finish(), 143);
-  EXPECT_THAT(call({"runs", "show", id}).out, HasSubstr("status       cancelled"));
 }
 
 TEST_F(RunCommand, WhatADoneCommandLeftRunningLivesOn) {
@@ -409,6 +342,9 @@ TEST_F(RunCommand, HelpHasExamplesEverywhere) {
                                                {"runs"},
                                                {"runs", "list"},
                                                {"runs", "show"},
+                                               {"runs", "resolve"},
+                                               {"runs", "watch"},
+                                               {"dlq", "retry"},
                                                {"dlq"},
                                                {"dlq", "list"},
                                                {"token", "create"},

@@ -56,6 +56,18 @@ TEST_F(RunWithServer, EveryRefusalCrossesTheWire) {
   EXPECT_EQ(retried.exit, 0) << retried.err;
 }
 
+TEST_F(RunWithServer, ASignalBetweenTriesFreesTheKey) {
+  auto server = serve();
+  const auto holder =
+      start_program({"/bin/sh", "-c", "exec " LATCHKEY_BINARY " run --key a --retries 5 -- sh -c 'exit 3' 2>&1"});
+  ASSERT_THAT(holder->read_line(), HasSubstr("trying again in 1s"));
+  ASSERT_THAT(holder->read_line(), HasSubstr("trying again in 5s"));
+  holder->signal(SIGINT);
+  EXPECT_EQ(holder->finish(), 130);
+  EXPECT_THAT(holder->out, HasSubstr(" is cancelled; the next call begins a new one"));
+  EXPECT_EQ(call(run("a", "echo next")).out, "next\n");
+}
+
 TEST_F(RunWithServer, TokensAreMadeListedAndRevoked) {
   auto server = serve();
   const Answer made = call({"token", "create", "--name", "ci", "--role", "service", "--tenant", "acme", "--json"});

@@ -70,7 +70,8 @@ int truncate_file(sqlite3_file* file, sqlite3_int64 size) {
   const auto verdict = h.disk->judge(false);
   std::string& bytes = content(file).bytes;
   if (verdict.act && static_cast<std::size_t>(size) < bytes.size()) {
-    content(file).unsynced.push_back({static_cast<std::size_t>(size), bytes.size(), bytes.substr(static_cast<std::size_t>(size)), {}, true});
+    content(file).unsynced.push_back(
+        {static_cast<std::size_t>(size), bytes.size(), bytes.substr(static_cast<std::size_t>(size)), {}, true});
     bytes.resize(static_cast<std::size_t>(size));
   }
   return verdict.code;
@@ -93,7 +94,7 @@ int file_size(sqlite3_file* file, sqlite3_int64* size) {
 int lock_file(sqlite3_file* file, int level) {
   const std::lock_guard lock(handle(file).disk->mutex());
   auto& locks = content(file).locks;
-  const int barred_by = level == SQLITE_LOCK_SHARED ? SQLITE_LOCK_PENDING
+  const int barred_by = level == SQLITE_LOCK_SHARED     ? SQLITE_LOCK_PENDING
                         : level == SQLITE_LOCK_RESERVED ? SQLITE_LOCK_RESERVED
                                                         : SQLITE_LOCK_SHARED;
   for (const auto& [other, held] : locks)
@@ -162,9 +163,10 @@ int unmap_shared(sqlite3_file* file, int remove) {
   return SQLITE_OK;
 }
 
-const sqlite3_io_methods kMethods = {2,           close_file,  read_file,   write_file,      truncate_file, sync_file,
-                                     file_size,   lock_file, unlock_file, check_lock,      control,       sector_size,
-                                     characteristics, map_shared, lock_shared, barrier,      unmap_shared,  nullptr, nullptr};
+const sqlite3_io_methods kMethods = {2,         close_file,   read_file,       write_file,  truncate_file,
+                                     sync_file, file_size,    lock_file,       unlock_file, check_lock,
+                                     control,   sector_size,  characteristics, map_shared,  lock_shared,
+                                     barrier,   unmap_shared, nullptr,         nullptr};
 
 FaultDisk& disk_of(sqlite3_vfs* vfs) { return *static_cast<FaultDisk*>(vfs->pAppData); }
 
@@ -244,12 +246,20 @@ FaultDisk::Verdict FaultDisk::judge(bool grows) {
   if (fault_ == Fault::none || operations_ != strikes_at_) return {SQLITE_OK, true};
   struck_ = true;
   switch (fault_) {
-    case Fault::fail_before: return {SQLITE_IOERR_WRITE, false};
-    case Fault::fail_after: return {SQLITE_IOERR_WRITE, true};
-    case Fault::full: return {SQLITE_FULL, false};
-    case Fault::crash_before: dead_ = true; return {SQLITE_IOERR_WRITE, false};
-    case Fault::crash_after: dead_ = true; return {SQLITE_IOERR_WRITE, true};
-    case Fault::none: break;
+    case Fault::fail_before:
+      return {SQLITE_IOERR_WRITE, false};
+    case Fault::fail_after:
+      return {SQLITE_IOERR_WRITE, true};
+    case Fault::full:
+      return {SQLITE_FULL, false};
+    case Fault::crash_before:
+      dead_ = true;
+      return {SQLITE_IOERR_WRITE, false};
+    case Fault::crash_after:
+      dead_ = true;
+      return {SQLITE_IOERR_WRITE, true};
+    case Fault::none:
+      break;
   }
   return {SQLITE_OK, true};
 }
@@ -282,7 +292,8 @@ void FaultDisk::restart(Unsynced unsynced) {
           fresh->bytes.resize(std::min(write.offset, fresh->bytes.size()));
           continue;
         }
-        if (fresh->bytes.size() < write.offset + write.after.size()) fresh->bytes.resize(write.offset + write.after.size());
+        if (fresh->bytes.size() < write.offset + write.after.size())
+          fresh->bytes.resize(write.offset + write.after.size());
         fresh->bytes.replace(write.offset, write.after.size(), write.after);
       }
     }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,32 +17,82 @@ constexpr Duration kLookAgain{5};
 
 std::string path_of(const std::string& store_file) { return store_file + ".lock"; }
 
+std::unexpected<Error> cannot(const char* what, const std::string& path) {
+  return fail(Code::STORE_UNAVAILABLE, std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
+}
+
 std::string read_address(int file) {
   char text[512];
   const ssize_t size = ::pread(file, text, sizeof text, 0);
   return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
 }
 
+// A removed file can be locked as well as any other, and means nothing.
+bool is_at(int file, const std::string& path) {
+  struct stat ours{}, there{};
+  return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
+         ours.st_dev == there.st_dev;
+}
+
+Result<bool> try_lock(int file, const std::string& path) {
+  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR) return cannot("lock", path);
+  }
+  return is_at(file, path);
+}
+
 }  // namespace
 
+StoreLock::File::File(File&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+
+StoreLock::File& StoreLock::File::operator=(File&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+StoreLock::File::~File() {
+  if (number_ >= 0) ::close(number_);
+}
+
+Result<std::optional<StoreLock::File>> StoreLock::try_beside(const std::string& store_file) {
+  const std::string path = path_of(store_file);
+  File file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (file.number() < 0) return cannot("open", path);
+  const auto locked = try_lock(file.number(), path);
+  if (!locked) return std::unexpected(locked.error());
+  if (!*locked) return std::nullopt;
+  return std::optional(std::move(file));
+}
+
+// First the one beside: its owner is the only one that may open and close the store file.
+Result<std::optional<StoreLock>> StoreLock::try_both(const std::string& store_file) {
+  auto beside = try_beside(store_file);
+  if (!beside) return std::unexpected(beside.error());
+  if (!*beside) return std::nullopt;
+  File store(::open(store_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (store.number() < 0) return cannot("open", store_file);
+  const auto locked = try_lock(store.number(), store_file);
+  if (!locked) return std::unexpected(locked.error());
+  if (!*locked) return std::nullopt;
+  return StoreLock(store_file, **std::move(beside), std::move(store));
+}
+
 Result<StoreLock> StoreLock::acquire(const std::string& store_file, Duration patience, Clock& clock) {
-  const int file = ::open(path_of(store_file).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0)
-    return fail(Code::STORE_UNAVAILABLE, "cannot open " + path_of(store_file) + ": " + std::strerror(errno));
-  StoreLock lock(file, Held::no);
   const Duration until = clock.elapsed() + patience;
-  while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR)
-      return fail(Code::STORE_UNAVAILABLE, "cannot lock " + path_of(store_file) + ": " + std::strerror(errno));
-    const std::string address = read_address(file);
-    if (!address.empty()) return fail(Code::STORE_LOCKED, "the server at " + address + " owns " + store_file);
+  for (;;) {
+    auto lock = try_both(store_file);
+    if (!lock) return std::unexpected(lock.error());
+    if (*lock) {
+      // What a dead server left there is not true any more.
+      if (::ftruncate((*lock)->beside_.number(), 0) != 0) return cannot("write", path_of(store_file));
+      return **std::move(lock);
+    }
+    if (const auto address = find_server(store_file))
+      return fail(Code::STORE_LOCKED, "the server at " + *address + " owns " + store_file);
     if (clock.elapsed() >= until) return fail(Code::STORE_LOCKED, "another process owns " + store_file);
     ::poll(nullptr, 0, static_cast<int>(kLookAgain.count()));
   }
-  lock.held_ = Held::yes;
-  // What a dead server left there is not true any more.
-  if (::ftruncate(file, 0) != 0) return fail(Code::STORE_UNAVAILABLE, "cannot write " + path_of(store_file));
-  return lock;
 }
 
 std::optional<std::string> StoreLock::find_server(const std::string& store_file) {
@@ -56,27 +107,28 @@ std::optional<std::string> StoreLock::find_server(const std::string& store_file)
 }
 
 Result<void> StoreLock::announce(const std::string& address) {
-  if (::ftruncate(file_, 0) != 0 ||
-      ::pwrite(file_, address.data(), address.size(), 0) != static_cast<ssize_t>(address.size()))
-    return fail(Code::STORE_UNAVAILABLE, std::string("cannot write the lock file: ") + std::strerror(errno));
+  const int file = beside_.number();
+  if (::ftruncate(file, 0) != 0 ||
+      ::pwrite(file, address.data(), address.size(), 0) != static_cast<ssize_t>(address.size()))
+    return cannot("write", path_of(store_file_));
+  address_ = address;
   return {};
 }
 
-StoreLock::StoreLock(StoreLock&& other) noexcept : file_(std::exchange(other.file_, -1)), held_(other.held_) {}
-
-StoreLock& StoreLock::operator=(StoreLock&& other) noexcept {
-  std::swap(file_, other.file_);
-  std::swap(held_, other.held_);
-  return *this;
+Result<void> StoreLock::keep() {
+  if (is_at(beside_.number(), path_of(store_file_))) return {};
+  auto beside = try_beside(store_file_);
+  if (!beside) return std::unexpected(beside.error());
+  // Somebody who looks has it for a moment: the next keep() gets it.
+  if (!*beside) return fail(Code::STORE_LOCKED, "another process has " + path_of(store_file_));
+  beside_ = **std::move(beside);
+  return announce(std::string(address_));
 }
 
 StoreLock::~StoreLock() {
-  if (file_ < 0) return;
   // First the address, then the lock: nobody must find an address without an owner. A full disk cannot stop a cut.
-  // Whoever did not get the lock must not touch the owner's address.
-  if (held_ == Held::yes && ::ftruncate(file_, 0) != 0) {
+  if (beside_.number() >= 0 && ::ftruncate(beside_.number(), 0) != 0) {
   }
-  ::close(file_);
 }
 
 }  // namespace latchkey

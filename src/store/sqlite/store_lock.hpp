@@ -1,6 +1,13 @@
-// StoreLock: who owns an SQLite store. A lock on FILE.lock, beside the file and not on it: a server keeps it while it
-// runs and writes its address there; a command without a server takes it per transaction and never while its child
-// runs. The kernel frees it when the owner dies, however it dies.
+// StoreLock: who owns an SQLite store. A lock on FILE.lock, beside the file, where a server writes its address; a
+// server keeps it while it runs, a command without a server takes it per transaction and never while its child runs.
+// The kernel frees it when the owner dies, however it dies.
+//
+// FILE.lock can be removed or replaced under its owner, so the store file itself is locked as well (flock, which SQLite
+// does not use): whoever has FILE.lock without that owns nothing. A server puts FILE.lock back by keep(). Take it
+// before the store is opened and let it go after the store is closed: closing any descriptor of the store file drops
+// the locks that SQLite has on it in this process.
+//
+// One thread at a time.
 #pragma once
 
 #include <optional>
@@ -14,22 +21,44 @@ namespace latchkey {
 class StoreLock {
  public:
   // Waits up to `patience` for another owner to let go; STORE_LOCKED if it does not, or at once if a server has it.
+  // Makes the store file, empty, when it is missing.
   static Result<StoreLock> acquire(const std::string& store_file, Duration patience, Clock& clock);
   // The address that the server which owns the store has written; none when no server owns it now.
   static std::optional<std::string> find_server(const std::string& store_file);
 
-  StoreLock(StoreLock&& other) noexcept;
-  StoreLock& operator=(StoreLock&& other) noexcept;
+  StoreLock(StoreLock&& other) noexcept = default;
+  StoreLock& operator=(StoreLock&& other) noexcept = default;
   ~StoreLock();
 
   // "http://127.0.0.1:7420": from now on commands speak to this server. Withdrawn when the lock is let go.
   Result<void> announce(const std::string& address);
+  // Makes FILE.lock again if it is gone or another one, with the address in it. To be called now and then.
+  Result<void> keep();
 
  private:
-  enum class Held : bool { no, yes };
-  StoreLock(int file, Held held) : file_(file), held_(held) {}
-  int file_ = -1;
-  Held held_ = Held::no;
+  // A descriptor that closes itself.
+  class File {
+   public:
+    explicit File(int number = -1) : number_(number) {}
+    File(File&& other) noexcept;
+    File& operator=(File&& other) noexcept;
+    ~File();
+    int number() const { return number_; }
+
+   private:
+    int number_;
+  };
+
+  StoreLock(std::string store_file, File beside, File store)
+      : store_file_(std::move(store_file)), store_(std::move(store)), beside_(std::move(beside)) {}
+  // None: somebody else has it.
+  static Result<std::optional<File>> try_beside(const std::string& store_file);
+  static Result<std::optional<StoreLock>> try_both(const std::string& store_file);
+
+  std::string store_file_;
+  std::string address_;
+  File store_;
+  File beside_;  // let go first
 };
 
 }  // namespace latchkey

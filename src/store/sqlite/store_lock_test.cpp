@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "support/folder.hpp"
 
 namespace latchkey {
@@ -22,6 +25,26 @@ TEST(StoreLock, HasOneOwnerAndTellsItsAddress) {
     EXPECT_EQ(StoreLock::acquire(file, Duration{60'000}, clock).error().code, Code::STORE_LOCKED) << "at once";
     EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "whoever is refused leaves the address alone";
   }
+  EXPECT_FALSE(StoreLock::find_server(file));
+  EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
+}
+
+TEST(StoreLock, ARemovedOrReplacedFileBesideChangesNothing) {
+  const Folder folder;
+  SystemClock clock;
+  const std::string file = folder.file("latchkey.db"), beside = file + ".lock";
+  auto lock = StoreLock::acquire(file, Duration{0}, clock);
+  ASSERT_TRUE(lock && lock->announce("http://127.0.0.1:7420"));
+  std::filesystem::remove(beside);
+  EXPECT_EQ(StoreLock::acquire(file, Duration{20}, clock).error().code, Code::STORE_LOCKED) << "gone";
+  ASSERT_TRUE(lock->keep());
+  EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "put back";
+  EXPECT_EQ(StoreLock::acquire(file, Duration{60'000}, clock).error().code, Code::STORE_LOCKED);
+  std::filesystem::rename(beside, folder.file("moved"));
+  std::ofstream(beside) << "something else";
+  ASSERT_TRUE(lock->keep());
+  EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "replaced, and put back";
+  lock = fail(Code::INTERNAL, "let go");
   EXPECT_FALSE(StoreLock::find_server(file));
   EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
 }

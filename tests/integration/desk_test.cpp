@@ -1,0 +1,92 @@
+// What a person decides from the command line, on the embedded store and through a server.
+#include <signal.h>
+
+#include "integration/cli_fixture.hpp"
+
+namespace latchkey {
+namespace {
+
+enum class Owner { command, server };
+
+class Desk : public CliTest, public testing::WithParamInterface<Owner> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == Owner::command) return;
+    server_ = start({"serve", "--listen", "127.0.0.1:0"});
+    server_->read_line();
+  }
+  static std::string id_in(const std::string& json) { return json.substr(json.find("\"id\":\"") + 6, 36); }
+  // A run whose holder was killed, under `hold`.
+  std::string leave_doubt(const std::string& key) const {
+    const auto holder = start(run(key, "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s", "--on-doubt", "hold"}));
+    const std::string id = holder->read_line();
+    holder->signal(SIGKILL);
+    holder->finish();
+    EXPECT_EQ(call(run(key, "echo never", {"--wait"})).exit, 76);
+    return id;
+  }
+
+  std::unique_ptr<Process> server_;
+};
+
+TEST_P(Desk, DoubtIsResolvedByHand) {
+  const std::string done = leave_doubt("done");
+  const Words completed{"runs", "resolve", done, "--outcome", "completed", "--result", R"({"sent":true})"};
+  EXPECT_THAT(call(completed).out, HasSubstr("status       completed"));
+  EXPECT_EQ(call(run("done", "echo never", {"--quiet"})).out, "{\"sent\":true}\n");
+  EXPECT_EQ(call(completed).exit, 0) << "the same again";
+  EXPECT_EQ(call({"runs", "resolve", done, "--outcome", "failed"}).exit, 1);
+
+  const std::string failed = leave_doubt("failed");
+  EXPECT_EQ(call({"runs", "resolve", failed, "--outcome", "failed", "--note", "never seen"}).exit, 0);
+  EXPECT_THAT(call({"dlq", "list"}).out, HasSubstr("never seen"));
+
+  const std::string again = leave_doubt("again");
+  EXPECT_EQ(call({"runs", "resolve", again, "--outcome", "rerun"}).exit, 0);
+  EXPECT_EQ(call(run("again", "echo $LATCHKEY_RUN")).out, again + "\n");
+}
+
+TEST_P(Desk, WrongResolutionsAreUsage) {
+  const std::string id = "0198f0a1-7c2e-7000-8000-00005be78b16";
+  EXPECT_EQ(call({"runs", "resolve", id}).exit, 2);
+  EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "maybe"}).exit, 2);
+  EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "rerun", "--note", "x"}).exit, 2);
+  EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "completed", "--result", "{"}).exit, 65);
+  EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "rerun"}).exit, 1) << "there is none";
+}
+
+TEST_P(Desk, ADeadLettersRunsAreRetried) {
+  for (const char* key : {"a", "b", "c"}) call(run(key, "exit 3"));
+  const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
+  const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
+  EXPECT_EQ(call({"dlq", "retry", letter, "--run", a}).out, a + "  queued\n");
+  EXPECT_THAT(call({"runs", "list", "--status", "failed"}).out, Not(HasSubstr(a)));
+  EXPECT_EQ(call({"dlq", "retry", letter, "--run", letter}).exit, 1) << "not in it";
+  EXPECT_EQ(call({"dlq", "retry", letter}).exit, 0);
+  EXPECT_EQ(call({"runs", "list", "--status", "failed"}).out, "no runs\n");
+  EXPECT_EQ(call(run("b", "echo again")).out, "again\n");
+  EXPECT_THAT(call({"dlq", "retry", letter}).out, HasSubstr("MOVE_REFUSED")) << "b is done";
+}
+
+TEST_P(Desk, ARunIsWatchedUntilItIsSettled) {
+  const auto holder = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null"));
+  const std::string id = holder->read_line();
+  const auto watcher = start({"runs", "watch", id});
+  const auto all = start({"runs", "watch", "--json"});
+  EXPECT_THAT(watcher->read_line(), HasSubstr(id + "  running    try 1/1  run a"));
+  EXPECT_THAT(all->read_line(), HasSubstr("\"status\":\"running\""));
+  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(watcher->finish(), 0);
+  EXPECT_THAT(watcher->out, HasSubstr(id + "  completed"));
+  EXPECT_EQ(all->finish(), 0) << "nothing is open any more";
+  EXPECT_THAT(all->out, HasSubstr("\"status\":\"completed\""));
+  call(run("b", "exit 3"));
+  const std::string failed = id_in(call({"runs", "list", "--json", "--key", "b"}).out);
+  EXPECT_EQ(call({"runs", "watch", failed}).exit, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Owners, Desk, testing::Values(Owner::command, Owner::server),
+                         [](const auto& one) { return one.param == Owner::command ? "Embedded" : "Server"; });
+
+}  // namespace
+}  // namespace latchkey

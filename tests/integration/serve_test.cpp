@@ -1,0 +1,144 @@
+// `latchkey serve` as an init system sees it: how it starts, why it does not, and how it ends.
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "integration/cli_fixture.hpp"
+#include "integration/raw_client.hpp"
+
+namespace latchkey {
+namespace {
+
+using latchkey::testing::RawClient;
+
+class Serve : public CliTest {
+ protected:
+  // Serving once it has said where; its address goes to `url_`, its port to `port_`.
+  std::unique_ptr<Process> serve() {
+    auto server = start({"serve", "--listen", "127.0.0.1:0"});
+    const std::string line = server->read_line();
+    url_ = line.substr(line.find("http://"));
+    port_ = static_cast<std::uint16_t>(std::stoi(url_.substr(url_.rfind(':') + 1)));
+    return server;
+  }
+  // A request of which the last byte is still to come: the server has answered another one behind its head.
+  void send_halfway(RawClient& client) const {
+    client.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    ASSERT_THAT(client.read_response(), HasSubstr("200 OK"));
+    std::string token = read("data/admin.key");
+    token.pop_back();
+    client.send("POST /v1/runs HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+                token + "\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n");
+    ASSERT_THAT(client.read_response(false), HasSubstr("100 Continue")) << "the head was read";
+    client.send(R"({"function":"f","key":"kept"})");
+  }
+  // Serves no more: refuses connections, or closes them unanswered.
+  bool is_closed() const {
+    RawClient client(port_);
+    if (!client.is_connected()) return true;
+    client.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    return client.read_response().empty();
+  }
+
+  std::string url_;
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(Serve, EndsWithZeroAndFinishesWhatIsInFlight) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    auto server = serve();
+    RawClient client(port_);
+    send_halfway(client);
+    server->signal(signal);
+    while (!is_closed()) {
+    }
+    client.send(" ");
+    EXPECT_THAT(client.read_all(), ::testing::AnyOf(HasSubstr("201 Created"), HasSubstr("409 Conflict")));
+    client.close();
+    EXPECT_EQ(server->finish(), 0) << server->err;
+    EXPECT_THAT(server->err, HasSubstr("stopped by signal " + std::to_string(signal)));
+  }
+  EXPECT_THAT(call({"runs", "list"}).out, HasSubstr(" kept ")) << "what was answered is in the store";
+}
+
+TEST_F(Serve, ASecondSignalEndsItAtOnce) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    auto server = serve();
+    RawClient client(port_);
+    send_halfway(client);
+    server->signal(SIGTERM);
+    while (!is_closed()) {
+    }
+    server->signal(signal);
+    EXPECT_EQ(server->finish(), 128 + signal);
+  }
+  EXPECT_EQ(call(run("a", "echo on")).out, "on\n") << "the store is as after any crash: whole";
+}
+
+TEST_F(Serve, ASecondServerOnTheSameFileIsRefused) {
+  auto server = serve();
+  const Answer second = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(second.exit, 75);
+  EXPECT_EQ(second.err, "latchkey: STORE_LOCKED: the server at " + url_ + " owns " + file("data/latchkey.db") + "\n");
+  EXPECT_EQ(second.out, "");
+}
+
+TEST_F(Serve, ARemovedLockFileLetsNobodyElseIn) {
+  auto server = serve();
+  ASSERT_EQ(::unlink(file("data/latchkey.db.lock").c_str()), 0);
+  const Answer second = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(second.exit, 75) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("STORE_LOCKED: the server at " + url_ + " owns "));
+  ASSERT_EQ(::unlink(file("data/latchkey.db.lock").c_str()), 0);
+  const Answer beside = call(run("a", "echo through"));
+  EXPECT_EQ(beside.out, "through\n") << beside.err;
+  EXPECT_EQ(call(run("a", "echo other", {"--server", url_, "--quiet"})).out, "through\n") << "it went to the server";
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->finish(), 0);
+  EXPECT_EQ(call(run("a", "echo other", {"--quiet"})).out, "through\n");
+}
+
+TEST_F(Serve, APortThatIsTakenIsSaid) {
+  auto server = serve();
+  const std::string at = url_.substr(7);
+  const Answer second = call({"serve", "--listen", at, "--data-dir", file("other")});
+  EXPECT_EQ(second.exit, 69);
+  EXPECT_THAT(second.err, HasSubstr("latchkey: LISTEN_FAILED: " + at + ": cannot listen: Address already in use\n"));
+}
+
+TEST_F(Serve, AFileThatIsNoStoreIsSaid) {
+  ASSERT_EQ(::mkdir(file("data").c_str(), 0700), 0);
+  const std::string garbage(8192, 'x');
+  std::ofstream(file("data/latchkey.db")) << garbage;
+  const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(refused.exit, 69);
+  EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_FORMAT: "));
+  EXPECT_EQ(read("data/latchkey.db"), garbage) << "never written over";
+  EXPECT_EQ(call(run("a", "echo ran")).exit, 69);
+}
+
+TEST_F(Serve, AGarbledAdminKeyIsSaidAndLeftAlone) {
+  ASSERT_EQ(::mkdir(file("data").c_str(), 0700), 0);
+  std::ofstream(file("data/admin.key")) << "garbled\n";
+  const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(refused.exit, 69);
+  EXPECT_EQ(refused.err, "latchkey: STORE_FORMAT: " + file("data/admin.key") +
+                             " holds no token; move it away and a new one is made\n");
+  EXPECT_EQ(read("data/admin.key"), "garbled\n");
+}
+
+TEST_F(Serve, AnAddressThatIsNoneIsUsage) {
+  EXPECT_EQ(call({"serve", "--listen", "somewhere"}).exit, 2);
+  const Answer open = call({"serve", "--listen", "0.0.0.0:0"});
+  EXPECT_EQ(open.exit, 2);
+  EXPECT_THAT(open.err, HasSubstr("--insecure-listen"));
+}
+
+TEST_F(Serve, ADataDirectoryThatCannotBeMadeIsSaid) {
+  std::ofstream(file("data")) << "a file";
+  const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(refused.exit, 69);
+  EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_UNAVAILABLE: cannot make the data directory "));
+}
+
+}  // namespace
+}  // namespace latchkey
