@@ -56,6 +56,7 @@ bool is_at(std::string_view entries, std::size_t at, const ShortHash& hash) {
 KeyPages::KeyPages(Database& database)
     : find_(database.prepare(find_sql("find_key_page"))),
       next_(database.prepare(find_sql("next_key_page"))),
+      read_after_(database.prepare(find_sql("read_key_pages"))),
       put_(database.prepare(find_sql("put_key_page"))),
       erase_(database.prepare(find_sql("erase_key_page"))) {}
 
@@ -79,6 +80,22 @@ KeyPages::Page KeyPages::read(const ShortHash& hash) {
 std::int64_t KeyPages::next_first(std::int64_t first) {
   const Rows rows(next_.bind(1, first));
   return next_.step() ? next_.integer(0) : std::numeric_limits<std::int64_t>::max();
+}
+
+std::optional<std::int64_t> KeyPages::read_after(std::int64_t first, std::size_t rows,
+                                                 const std::function<void(const ShortHash&)>& visit) {
+  std::optional<std::int64_t> last;
+  read_after_.bind(1, first).bind(2, static_cast<std::int64_t>(rows));
+  while (read_after_.step()) {
+    last = read_after_.integer(0);
+    const std::string_view entries = read_after_.bytes(1);
+    for (std::size_t at = 0; at + kEntry <= entries.size(); at += kEntry) {
+      ShortHash hash;
+      std::memcpy(hash.bytes.data(), entries.data() + at, kHash);
+      visit(hash);
+    }
+  }
+  return last;
 }
 
 void KeyPages::merge(std::span<const KeyWindow::Entry> entries) {

@@ -7,6 +7,7 @@
 // `first` is the top 63 bits of the hash: as an integer it orders as the hash does. Not safe from two threads.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -22,6 +23,10 @@ class KeyPages {
   std::optional<Seq> find(const ShortHash& hash);
   // Writer: adds or replaces these, which are in order.
   void merge(std::span<const KeyWindow::Entry> entries);
+  // Every hash of the next so many rows after the one that begins with `first`; answers the last row's `first`, none
+  // when there was none left.
+  std::optional<std::int64_t> read_after(std::int64_t first, std::size_t rows,
+                                         const std::function<void(const ShortHash&)>& visit);
   // Writer: forgets this key if it still belongs to this run.
   void erase(const ShortHash& hash, Seq seq);
 
@@ -36,7 +41,7 @@ class KeyPages {
   // Splits what has grown too long for a page of the file.
   void write(std::int64_t first, std::string_view entries);
 
-  Statement find_, next_, put_, erase_;
+  Statement find_, next_, read_after_, put_, erase_;
   std::string merged_;
 };
 

@@ -19,6 +19,7 @@ void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
   if (!erased_.empty())
     std::erase_if(slice.entries, [&](const auto& entry) { return std::ranges::find(erased_, entry) != erased_.end(); });
   keys_.merge(slice.entries);
+  filter_.add(slice.entries);
   slice_ = slice.taken;
 
   const Seq listed = std::min(merging_to_, state_.listed + static_cast<Seq>(amount));

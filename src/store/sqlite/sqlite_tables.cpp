@@ -12,6 +12,8 @@ namespace {
 // Open runs kept in memory; others are read from the file when they are needed.
 constexpr std::size_t kOpenRunsCached = 100'000;
 constexpr std::size_t kInputCached = 1024;
+// Of the key index, per commit, while its filter is being filled.
+constexpr std::size_t kPagesScanned = 32;
 
 }  // namespace
 
@@ -61,6 +63,7 @@ void SqliteTables::load() {
             .clock_mark = from_ms(read_state.integer(5))};
   read_state.run();
   committed_ = state_;
+  filter_.reset(static_cast<std::size_t>(state_.merged));
   load_window();
   load_open_runs();
   Statement any_waits = database_.prepare(find_sql("any_waits"));
@@ -119,6 +122,7 @@ void SqliteTables::commit(Instant now) {
 void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amount) {
   if (changed_) {
     merge(window_min, amount);
+    filter_.scan(keys_, kPagesScanned);
     state_.batch += 1;
     state_.clock_mark = now;
     sql_->write_state.bind(1, state_.seq)
@@ -185,7 +189,7 @@ std::optional<Run> SqliteTables::find_latest(const KeyName& name) {
   const ShortHash hash(name.hash);
   std::optional<Seq> seq = window_.find_staged(hash);
   if (!seq) {
-    seq = keys_.find(hash);
+    if (filter_.may_have(hash)) seq = keys_.find(hash);
     if (!seq) return std::nullopt;
   }
   auto run = read(*seq);

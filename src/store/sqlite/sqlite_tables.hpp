@@ -12,6 +12,7 @@
 #include "base/random.hpp"
 #include "store/agenda.hpp"
 #include "store/sqlite/database.hpp"
+#include "store/sqlite/key_filter.hpp"
 #include "store/sqlite/key_pages.hpp"
 #include "store/sqlite/key_window.hpp"
 #include "store/sqlite/run_rows.hpp"
@@ -130,6 +131,7 @@ class SqliteTables final : public Tables {
   std::unique_ptr<Statements> sql_;
   Scopes scopes_;
   KeyPages keys_;
+  KeyFilter filter_;
   Agenda agenda_;
   absl::flat_hash_map<Seq, Run> open_runs_;
   StateRow state_;

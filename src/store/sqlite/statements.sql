@@ -42,6 +42,8 @@ DELETE FROM lk_lists WHERE scope = ?1 AND seq = ?2
 SELECT first, entries FROM lk_keys WHERE first <= ?1 ORDER BY first DESC LIMIT 1
 -- name: next_key_page
 SELECT first FROM lk_keys WHERE first > ?1 ORDER BY first LIMIT 1
+-- name: read_key_pages
+SELECT first, entries FROM lk_keys WHERE first > ?1 ORDER BY first LIMIT ?2
 -- name: put_key_page
 INSERT OR REPLACE INTO lk_keys VALUES (?1, ?2)
 -- name: point_key
