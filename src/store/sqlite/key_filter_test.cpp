@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
+#include "base/random.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
 namespace latchkey {
@@ -19,7 +19,7 @@ class KeyFilterTest : public testing::Test {
   std::vector<KeyWindow::Entry> make_entries(int count) {
     std::vector<KeyWindow::Entry> entries(static_cast<std::size_t>(count));
     for (auto& [hash, seq] : entries) {
-      for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random());
+      for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random.next());
       seq = ++last_seq;
     }
     std::ranges::sort(entries);
@@ -46,7 +46,7 @@ class KeyFilterTest : public testing::Test {
   KeyPages keys{database};
   KeyFilter filter;
   std::vector<KeyWindow::Entry> merged;
-  std::mt19937_64 random{20261116};
+  SeededRandom random{20261116};
   Seq last_seq = 0;
 };
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 
+#include "base/random.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
 namespace latchkey {
@@ -16,8 +16,8 @@ class KeyPagesTest : public testing::Test {
   // Few first bytes, so that neighbours share pages and `first`.
   ShortHash random_hash() {
     ShortHash hash;
-    for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random());
-    if (random() % 4 == 0) std::fill_n(hash.bytes.begin(), 8, static_cast<unsigned char>(random() % 3 * 127));
+    for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random.next());
+    if (random.next() % 4 == 0) std::fill_n(hash.bytes.begin(), 8, static_cast<unsigned char>(random.next() % 3 * 127));
     return hash;
   }
   void merge(std::map<ShortHash, Seq> entries) {
@@ -39,7 +39,7 @@ class KeyPagesTest : public testing::Test {
   Made database;
   KeyPages pages{database};
   std::map<ShortHash, Seq> expected;
-  std::mt19937_64 random{20261116};
+  SeededRandom random{20261116};
 };
 
 TEST_F(KeyPagesTest, FindsWhatWasMergedAndNothingElse) {
@@ -68,7 +68,7 @@ TEST_F(KeyPagesTest, RowsFillAPageOfTheFileAndAreWellFilled) {
     std::map<ShortHash, Seq> slice;
     for (int i = 0; i < 2000; ++i) {
       ShortHash hash;
-      for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random());
+      for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random.next());
       slice[hash] = ++seq;
     }
     merge(slice);

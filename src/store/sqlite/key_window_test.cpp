@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
+
+#include "base/random.hpp"
 
 namespace latchkey {
 namespace {
 
 ShortHash hash_of(std::uint64_t number) {
-  std::mt19937_64 random{number};
+  SeededRandom random{number};
   ShortHash hash;
-  for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random());
+  for (auto& byte : hash.bytes) byte = static_cast<unsigned char>(random.next());
   return hash;
 }
 

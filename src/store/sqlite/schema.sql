@@ -137,6 +137,17 @@ CREATE TABLE lk_dead_letter_members (
 ) WITHOUT ROWID;
 CREATE INDEX lk_dead_letter_members_letter ON lk_dead_letter_members (letter);
 
+-- What a person did to a member.
+CREATE TABLE lk_dead_letter_steps (
+  seq INTEGER NOT NULL,          -- of the run; with the generation: the member
+  generation INTEGER NOT NULL,
+  kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 2),
+  actor TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  note BLOB NOT NULL,
+  PRIMARY KEY (seq, generation, kind)
+) WITHOUT ROWID;
+
 CREATE TABLE lk_tokens (
   id TEXT PRIMARY KEY,
   secret_hash BLOB NOT NULL,

@@ -10,7 +10,6 @@
 
 #include "base/assert.hpp"
 #include "store/apply.hpp"
-#include "store/sqlite/additions.sql.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
 namespace latchkey {
@@ -44,7 +43,7 @@ void create_or_check(Database& database) {
   Statement exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
   if (!exists.step()) {
     exists.reset();
-    database.execute("BEGIN IMMEDIATE;" + std::string(sql::schema) + sql::additions + "COMMIT");
+    database.execute("BEGIN IMMEDIATE;" + std::string(sql::schema) + "COMMIT");
     return;
   }
   exists.reset();
@@ -52,7 +51,6 @@ void create_or_check(Database& database) {
   if (!format.step() || format.integer(0) != kFormat)
     throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
   format.reset();
-  database.execute(sql::additions);
 }
 
 }  // namespace
