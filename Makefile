@@ -13,8 +13,8 @@ deps: ## install the Debian packages that are missing
 build: deps ## the release binary at build/release/latchkey
 	@scripts/build release latchkey_cli
 
-run: build ## serve on 127.0.0.1:7420 with SQLite in ./data
-	@build/release/latchkey serve --data-dir $(DATA_DIR)
+run: build ## serve on 127.0.0.1:7420 with SQLite in ./data, with a small live demo (DEMO=0: without)
+	@DATA_DIR=$(DATA_DIR) scripts/run
 
 test: deps ## build and run every test: release, ASan + UBSan, TSan
 	@scripts/test

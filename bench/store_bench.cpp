@@ -168,7 +168,7 @@ void run_growth(Store& store, std::uint64_t from, std::uint64_t total) {
   }
   const double first = rates.front();
   const double last = percentile({rates.end() - std::min<std::ptrdiff_t>(5, std::ssize(rates)), rates.end()}, .5);
-  fmt::print(R"({{"keys":{},"first_pairs_s":{:.0f},"last_pairs_s":{:.0f},"ratio":{:.2f},"resident_mb":{:.0f}}})"
+  fmt::print(R"({{"keys":{},"first_pairs_s":{:.0f},"last_pairs_s":{:.0f},"ratio":{:.4f},"resident_mb":{:.0f}}})"
              "\n",
              total, first, last, last / first, resident_mb());
 }

@@ -16,6 +16,18 @@ struct DeadLetterWhole {
   DeadLetter entry;
   std::vector<DeadLetterMember> members;
 };
+// What is to be done about a dead letter's members, all or those named.
+struct MembersWish {
+  std::vector<RunId> runs;
+  Move move;
+  std::string note;
+};
+struct MembersMoved {
+  std::int64_t changed = 0;
+  std::int64_t unchanged = 0;  // it stood so already, was opened again since, or is gone
+  std::int64_t refused = 0;
+  std::vector<std::pair<std::string, std::string>> problems;  // the first of those refused: run and why
+};
 struct TokenWish {
   std::string name;
   Role role = Role::viewer;
@@ -36,6 +48,7 @@ class Desk {
   virtual Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) = 0;
   virtual Result<DeadLetterWhole> find_dead_letter(Uuid id) = 0;
   virtual Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) = 0;
+  virtual Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor) = 0;
   // A server only: SERVER_UNREACHABLE from the embedded store.
   virtual Result<NewToken> create_token(const TokenWish& wish) = 0;
   virtual Result<std::vector<TokenRecord>> list_tokens() = 0;

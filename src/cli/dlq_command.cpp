@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <ostream>
-#include <set>
 
 #include "cli/listing.hpp"
 #include "cli/table.hpp"
@@ -83,9 +82,14 @@ Result<void> show(std::ostream& out, Desk& desk, Uuid id, const IdOptions& optio
   return {};
 }
 
-Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {
+// Who does it, as far as the machine knows. A server knows by the token.
+std::string actor() {
   const char* const user = std::getenv("USER");
-  const auto entry = desk.acknowledge(id, user != nullptr ? user : std::to_string(::getuid()));
+  return user != nullptr ? user : std::to_string(::getuid());
+}
+
+Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {
+  const auto entry = desk.acknowledge(id, actor());
   if (!entry) return std::unexpected(entry.error());
   if (options.json) {
     out << wire::write_dead_letter(*entry) << '\n';
@@ -95,52 +99,88 @@ Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions
   return {};
 }
 
-struct RetryOptions {
+struct MembersOptions {
   std::vector<std::string> runs;
   bool fresh_effect_key = false;
+  std::string outcome;
+  std::string result;
+  std::string note;
 };
 
-Result<std::set<RunId>> choose_members(const DeadLetterWhole& whole, const RetryOptions& wanted) {
-  std::set<RunId> chosen;  // one member for each generation that failed, but one run
-  for (const DeadLetterMember& member : whole.members) chosen.insert(member.run);
-  if (wanted.runs.empty()) return chosen;
-  std::set<RunId> named;
-  for (const std::string& text : wanted.runs) {
+Result<MembersWish> make_wish(const MembersOptions& options, Move move) {
+  MembersWish wish{.runs = {}, .move = std::move(move), .note = options.note};
+  for (const std::string& text : options.runs) {
     const auto run = parse_uuid(text);
-    if (!run || !chosen.contains(*run)) return fail(Code::NOT_FOUND, "the dead letter has no run " + text + " in it");
-    named.insert(*run);
+    if (!run) return fail(Code::USAGE, "`--run` wants the id of a run, not " + text);
+    wish.runs.push_back(*run);
   }
-  return named;
+  return wish;
 }
 
-// Each run on its own; one that is not failed any more is passed over.
-Result<void> retry(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options, const RetryOptions& wanted) {
-  const auto whole = desk.find_dead_letter(id);
-  if (!whole) return std::unexpected(whole.error());
-  const auto chosen = choose_members(*whole, wanted);
-  if (!chosen) return std::unexpected(chosen.error());
-  for (const RunId& member : *chosen) {
-    const auto run = desk.move_run(member, RetryByHand{wanted.fresh_effect_key});
-    const bool passed_over = !run && (run.error().code == Code::MOVE_REFUSED || run.error().code == Code::NOT_FOUND);
-    if (!run && !passed_over) return std::unexpected(run.error());
-    if (options.json) {
-      if (run) out << wire::write_run(*run, wire::Detail::listed) << '\n';
-      continue;
-    }
-    out << to_string(member) << "  " << (run ? std::string(to_string(run->status())) : to_string(run.error())) << '\n';
+Result<Move> resolve_of(const MembersOptions& options) {
+  if (options.outcome == "failed" && !options.result.empty())
+    return fail(Code::USAGE, "`--result` goes with `--outcome completed` alone");
+  if (!options.result.empty() && !wire::is_json(options.result))
+    return fail(Code::INVALID_JSON, "`--result` is not JSON");
+  if (options.outcome == "completed") return ResolveCompleted{options.result};
+  return ResolveFailed{options.note};
+}
+
+std::string to_json(const MembersMoved& moved) {
+  std::string problems;
+  for (const auto& [run, why] : moved.problems)
+    problems +=
+        fmt::format(R"({}{{"run":{},"problem":{}}})", problems.empty() ? "" : ",", wire::quote(run), wire::quote(why));
+  return fmt::format(R"({{"changed":{},"unchanged":{},"refused":{},"problems":[{}]}})", moved.changed, moved.unchanged,
+                     moved.refused, problems);
+}
+
+// Each member on its own. That a run which was named is refused is an error; of all members some may well be.
+Result<void> move_members(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options, const MembersWish& wish) {
+  const auto moved = desk.move_members(id, wish, actor());
+  if (!moved) return std::unexpected(moved.error());
+  if (options.json) {
+    out << to_json(*moved) << '\n';
+  } else {
+    out << fmt::format("{} changed, {} stood so already, {} refused\n", moved->changed, moved->unchanged,
+                       moved->refused);
+    for (const auto& [run, why] : moved->problems) out << run << "  " << why << '\n';
   }
+  if (!wish.runs.empty() && moved->refused > 0)
+    return fail(Code::MOVE_REFUSED, "not every run that was named was moved");
   return {};
 }
 
 void add_retry(CLI::App& dlq, const CliContext& context) {
-  auto wanted = std::make_shared<RetryOptions>();
+  auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
       add_id_command(dlq, "retry", "Open its failed runs again; the next call of each key runs it", context,
-                     [wanted, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) {
-                       return retry(out, desk, id, options, *wanted);
+                     [wanted, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                       const auto wish = make_wish(*wanted, RetryByHand{wanted->fresh_effect_key});
+                       if (!wish) return std::unexpected(wish.error());
+                       return move_members(out, desk, id, options, *wish);
                      });
   command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
   command->add_flag("--fresh-effect-key", wanted->fresh_effect_key, "Let the sink see it as another request");
+}
+
+void add_resolve(CLI::App& dlq, const CliContext& context) {
+  auto wanted = std::make_shared<MembersOptions>();
+  CLI::App* const command =
+      add_id_command(dlq, "resolve", "Say what became of its failed runs", context,
+                     [wanted, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                       auto move = resolve_of(*wanted);
+                       if (!move) return std::unexpected(move.error());
+                       const auto wish = make_wish(*wanted, *std::move(move));
+                       if (!wish) return std::unexpected(wish.error());
+                       return move_members(out, desk, id, options, *wish);
+                     });
+  command->add_option("--outcome", wanted->outcome, "completed: it was done after all; failed: it was looked at")
+      ->required()
+      ->check(CLI::IsMember({"completed", "failed"}));
+  command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
+  command->add_option("--result", wanted->result, "JSON that repeats get (completed)");
+  command->add_option("--note", wanted->note, "Why, kept with the members");
 }
 
 }  // namespace
@@ -148,7 +188,9 @@ void add_retry(CLI::App& dlq, const CliContext& context) {
 void add_dlq_command(CLI::App& app, const CliContext& context) {
   CLI::App* const dlq = app.add_subcommand("dlq", "Dead letters: what failed for good");
   dlq->require_subcommand(1);
-  dlq->footer("Examples:\n  latchkey dlq list\n  latchkey dlq show ID\n  latchkey dlq acknowledge ID");
+  dlq->footer(
+      "Examples:\n  latchkey dlq list\n  latchkey dlq show ID\n  latchkey dlq acknowledge ID\n  latchkey dlq retry "
+      "ID\n  latchkey dlq resolve ID --outcome completed");
   auto options = std::make_shared<DlqOptions>();
   CLI::App* const list_app = dlq->add_subcommand("list", "Dead letters, latest first");
   list_app->add_option("--function", options->function, "Of this function only");
@@ -164,6 +206,7 @@ void add_dlq_command(CLI::App& app, const CliContext& context) {
   add_id_command(*dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
                  [&out](Desk& desk, Uuid id, const IdOptions& with) { return acknowledge(out, desk, id, with); });
   add_retry(*dlq, context);
+  add_resolve(*dlq, context);
 }
 
 }  // namespace latchkey

@@ -4,6 +4,7 @@ namespace latchkey {
 namespace {
 
 constexpr std::uint32_t kMembersMax = 500;
+constexpr std::size_t kProblemsMax = 100;
 
 std::unexpected<Error> nothing(const char* what, const Uuid& id) {
   return fail(Code::NOT_FOUND, std::string("there is no ") + what + " " + to_string(id));
@@ -70,6 +71,26 @@ Result<DeadLetter> EmbeddedDesk::acknowledge(Uuid id, const std::string& actor) 
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return nothing("dead letter", id);
     return **std::move(entry);
+  });
+}
+
+Result<MembersMoved> EmbeddedDesk::move_members(Uuid letter, const MembersWish& wish, const std::string& actor) {
+  return use<MembersMoved>([&](Store& store) -> Result<MembersMoved> {
+    LetterMove slice{
+        .tenant = tenant_, .letter = letter, .runs = wish.runs, .move = wish.move, .by = actor, .note = wish.note};
+    MembersMoved all;
+    do {
+      const auto moved = store.records().move_dead_letter(slice);
+      if (!moved) return std::unexpected(moved.error());
+      if (!*moved) return nothing("dead letter", letter);
+      for (const MemberMoved& member : (*moved)->members) {
+        (member.refused ? all.refused : member.changed ? all.changed : all.unchanged) += 1;
+        if (member.refused && all.problems.size() < kProblemsMax)
+          all.problems.emplace_back(to_string(member.run), to_string(*member.refused));
+      }
+      slice.cursor = (*moved)->next;
+    } while (!slice.cursor.empty());
+    return all;
   });
 }
 

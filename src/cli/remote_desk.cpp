@@ -136,6 +136,32 @@ Result<DeadLetter> RemoteDesk::acknowledge(Uuid id, const std::string&) {  // th
   return wire::read_dead_letter(*entry);
 }
 
+Result<MembersMoved> RemoteDesk::move_members(Uuid letter, const MembersWish& wish, const std::string&) {
+  auto [verb, body] = std::visit(MoveCall{}, wish.move);
+  body.pop_back();  // goes on before its closing brace
+  const auto add = [&](const std::string& member) { body.append(body.size() > 1 ? "," : "").append(member); };
+  if (!wish.note.empty() && !std::holds_alternative<ResolveFailed>(wish.move))
+    add("\"note\":" + wire::quote(wish.note));
+  if (!wish.runs.empty()) {
+    std::string runs;
+    for (const RunId& run : wish.runs) runs.append(runs.empty() ? "" : ",").append(wire::quote(to_string(run)));
+    add("\"runs\":[" + runs + "]");
+  }
+  const auto moved = server_.ask("POST", path_of("dead-letters", letter, verb), body + "}");
+  if (!moved) return std::unexpected(moved.error());
+  MembersMoved all;
+  for (const auto& [name, into] :
+       {std::pair{"changed", &all.changed}, {"unchanged", &all.unchanged}, {"refused", &all.refused}})
+    if ((*moved)[name].get(*into) != simdjson::SUCCESS)
+      return fail(Code::REPLY_LOST, "the server's answer does not say how many changed");
+  simdjson::dom::array problems;
+  if ((*moved)["problems"].get(problems) == simdjson::SUCCESS)
+    for (const wire::Json problem : problems)
+      all.problems.emplace_back(wire::text(problem, "run"),
+                                wire::text(problem, "code") + ": " + wire::text(problem, "detail"));
+  return all;
+}
+
 Result<NewToken> RemoteDesk::create_token(const TokenWish& wish) {
   std::vector<std::string> tenants;
   for (const std::string& tenant : wish.tenants) tenants.push_back(wire::quote(tenant));

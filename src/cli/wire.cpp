@@ -158,6 +158,16 @@ Result<DeadLetter> read_dead_letter(Json object) {
 }
 
 DeadLetterMember read_member(Json object) {
+  std::vector<MemberStep> steps;
+  simdjson::dom::array items;
+  if (object["steps"].get(items) == simdjson::SUCCESS) {
+    for (const Json item : items) {
+      const std::string kind = text(item, "step");
+      for (const StepKind each : {StepKind::retried, StepKind::completed, StepKind::failed})
+        if (kind == to_string(each))
+          steps.push_back({each, text(item, "by"), instant(item, "at").value_or(Instant{}), text(item, "note")});
+    }
+  }
   return {.run = parse_uuid(text(object, "run")).value_or(Uuid{}),
           .generation = static_cast<std::uint32_t>(number(object, "generation")),
           .key = text(object, "key"),
@@ -165,7 +175,8 @@ DeadLetterMember read_member(Json object) {
           .reason = text(object, "reason"),
           .attempts = static_cast<std::uint32_t>(number(object, "attempts")),
           .effect = text(object, "effect") == "unknown" ? Effect::unknown : Effect::none,
-          .at = instant(object, "at").value_or(Instant{})};
+          .at = instant(object, "at").value_or(Instant{}),
+          .steps = std::move(steps)};
 }
 
 std::string write_run(const Run& run, Detail detail) {
@@ -202,6 +213,12 @@ std::string write_dead_letter(const DeadLetter& entry) {
 }
 
 std::string write_member(const DeadLetterMember& member) {
+  std::vector<std::string> steps;
+  for (const MemberStep& step : member.steps) {
+    Writer out;
+    out.text("step", to_string(step.kind)).text("by", step.by).time("at", step.at).text_if("note", step.note);
+    steps.push_back(out.end());
+  }
   return Writer()
       .text("run", to_string(member.run))
       .number("generation", member.generation)
@@ -211,6 +228,7 @@ std::string write_member(const DeadLetterMember& member) {
       .number("attempts", member.attempts)
       .text("effect", to_string(member.effect))
       .time("at", member.at)
+      .raw("steps", fmt::format("[{}]", fmt::join(steps, ",")))
       .end();
 }
 

@@ -27,6 +27,16 @@ Digest hash_of(const auto& request) {
       .finish();
 }
 
+// A call is the same only with the same input. Not with the same key, which may have been built from the time.
+std::optional<Fingerprint> fingerprint_of(const auto& request) {
+  if (is_by_call(request)) return thread_sha256().add_prefixed(request.input).finish();
+  return request.guard == Guard::once ? request.fingerprint : std::nullopt;
+}
+
+bool is_another_call(const std::optional<Run>& latest, const auto& request) {
+  return latest && is_by_call(request) && latest->head->fingerprint != fingerprint_of(request);
+}
+
 std::shared_ptr<RunHead> make_head(const auto& request, RunId id, Instant now) {
   auto head = std::make_shared<RunHead>();
   head->id = id;
@@ -37,7 +47,7 @@ std::shared_ptr<RunHead> make_head(const auto& request, RunId id, Instant now) {
   head->by_call = is_by_call(request);
   head->guard = request.key.empty() ? Guard::none : request.guard;
   head->on_doubt = request.on_doubt;
-  head->fingerprint = request.guard == Guard::once ? request.fingerprint : std::nullopt;
+  head->fingerprint = fingerprint_of(request);
   head->retry = request.retry;
   head->window = request.window;
   head->lease = request.lease;
@@ -178,6 +188,7 @@ std::vector<EnqueueReply> find_follow_ups(Applying with, const Run& parent, cons
 
 ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
   const std::optional<Run> latest = find_latest(with, request);
+  if (is_another_call(latest, request)) return Mismatch{latest->id()};
   const Fence fence = with.tables.peek_fence();
   ClaimDecision decision = decide_claim(latest, request, fence, with.now);
 
@@ -202,6 +213,7 @@ ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
 
 EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
   std::optional<Run> latest = find_latest(with, request);
+  if (is_another_call(latest, request)) return Mismatch{latest->id()};
   // Time first: the answer is the same whether the sweeper has come by or not.
   const std::optional<Run> ended = latest ? decide_deadline(*latest, with.now) : std::nullopt;
   EnqueueDecision decision = decide_enqueue(ended ? ended : latest, request, with.now);
@@ -283,8 +295,9 @@ MoveReply apply_move(Applying with, const MoveRequest& request) {
   MoveDecision decision = decide_move(*run, request.move, fresh, with.now);
   if (decision.refused) return *decision.refused;
   if (!decision.next) return Moved{*run, false};
-  // Opened again or completed after all: it takes its key.
-  const bool takes_key = run->is_settled() && (decision.next->is_open() || decision.next->as<Completed>());
+  // Opened again or, where success holds the key, completed after all: it takes its key.
+  const bool done = decision.next->as<Completed>() && run->head->guard == Guard::once;
+  const bool takes_key = run->is_settled() && (decision.next->is_open() || done);
   if (takes_key && run->head->guarded()) {
     const RunHead& head = *run->head;
     const auto latest = with.tables.find_latest({head.tenant, head.function, head.key, head.key_hash});

@@ -1,5 +1,5 @@
-#include "conformance/backend.hpp"
 #include "base/assert.hpp"
+#include "conformance/backend.hpp"
 #include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
@@ -50,7 +50,9 @@ class OpenSqlite final : public OpenStore {
 };
 
 // The same store, merging and checkpointing after every few runs, so that every test crosses those seams.
-SqliteSettings busy_merging() { return {.merge = {.window = 3, .window_max = 3, .slice_min = 1}, .checkpoint_pages = 10}; }
+SqliteSettings busy_merging() {
+  return {.merge = {.window = 3, .window_max = 3, .slice_min = 1}, .checkpoint_pages = 10};
+}
 
 }  // namespace
 

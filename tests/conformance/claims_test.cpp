@@ -111,6 +111,31 @@ TEST_P(Claiming, TheSameCallGetsItsClaimBack) {
   EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(request)));
 }
 
+TEST_P(Claiming, ACallWithoutAGuardIsTheSameOnlyWithTheSameInput) {
+  ClaimRequest request = a_claim("a");
+  request.guard = Guard::none;
+  request.claim = id_of(42);
+  request.input = "1";
+  const Won first = win(request);
+  // The key may have been built from the time, which has gone on.
+  ClaimRequest later = a_claim("b");
+  later.guard = Guard::none;
+  later.claim = request.claim;
+  later.input = request.input;
+  EXPECT_EQ(win(later).run.id(), first.run.id());
+  EXPECT_EQ(win(later).fence, first.fence);
+  later.input = "2";
+  EXPECT_TRUE(std::holds_alternative<Mismatch>(verbs().claim(later)));
+  EnqueueRequest job;
+  job.function = "f";
+  job.claim = id_of(43);
+  job.input = "1";
+  const Run added = add(job);
+  EXPECT_EQ(add(job).id(), added.id());
+  job.input = "2";
+  EXPECT_TRUE(std::holds_alternative<Mismatch>(verbs().enqueue(job)));
+}
+
 TEST_P(Claiming, KeepsWhatItWasGiven) {
   ClaimRequest request = a_claim("order-5", "acme");
   request.input = "{\"a\":1}";

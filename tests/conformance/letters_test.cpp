@@ -85,12 +85,16 @@ TEST_P(LetterMoves, ResolvedAsFailedStandsAndIsRecordedOnce) {
   EXPECT_EQ(members(*a.dead_letter)[0].steps.at(0).at, now() - 1s) << "the first stands";
 }
 
-TEST_P(LetterMoves, AnOlderRunIsNotCompletedWhileANewerOneOwnsTheKey) {
+TEST_P(LetterMoves, ALockStaysWithItsNewerRun) {
   ClaimRequest lock = a_claim("a");
   lock.guard = Guard::while_running;
   const Settled old = end(win(lock), permanent());
-  win(lock);
-  EXPECT_EQ(moved(wish(*old.dead_letter, ResolveCompleted{""})).members[0].refused->code, Code::MOVE_REFUSED);
+  const Won newer = win(lock);
+  EXPECT_EQ(moved(wish(*old.dead_letter, RetryByHand{})).members[0].refused->code, Code::MOVE_REFUSED);
+  EXPECT_EQ(changed(moved(wish(*old.dead_letter, ResolveCompleted{""}))), 1) << "a lock that is done holds nothing";
+  const ClaimReply next = verbs().claim(lock);
+  ASSERT_TRUE(std::holds_alternative<Busy>(next));
+  EXPECT_EQ(std::get<Busy>(next).run.id(), newer.run.id());
 }
 
 TEST_P(LetterMoves, SlicesCoverEveryMemberOnce) {

@@ -34,6 +34,41 @@ TEST_F(AuthTest, EveryRouteWantsItsRole) {
   }
 }
 
+// The design's table of roles, written down a second time: a slip in the router's is then seen.
+TEST_F(AuthTest, TheRolesAreThoseOfTheDesign) {
+  const std::map<std::string, Access> expected{
+      {"POST /v1/runs", Access::service},
+      {"POST /v1/runs/id/complete", Access::service},
+      {"POST /v1/runs/id/heartbeat", Access::service},
+      {"POST /v1/runs/id/fail", Access::service},
+      {"POST /v1/runs/id/release", Access::service},
+      {"POST /v1/runs/id/cancel", Access::service},
+      {"GET /v1/runs/id", Access::viewer},
+      {"GET /v1/runs", Access::viewer},
+      {"GET /v1/keys", Access::viewer},
+      {"GET /v1/dead-letters", Access::viewer},
+      {"GET /v1/dead-letters/id", Access::viewer},
+      {"POST /v1/runs/id/retry", Access::org_admin},
+      {"POST /v1/runs/id/resolve", Access::org_admin},
+      {"POST /v1/dead-letters/id/acknowledge", Access::org_admin},
+      {"POST /v1/dead-letters/id/retry", Access::org_admin},
+      {"POST /v1/dead-letters/id/resolve", Access::org_admin},
+      {"GET /v1/tokens", Access::org_admin},
+      {"POST /v1/tokens", Access::org_admin},
+      {"DELETE /v1/tokens/id", Access::org_admin},
+      {"GET /healthz", Access::open},
+      {"GET /readyz", Access::open},
+      {"GET /openapi.json", Access::open},
+      {"GET /errors/code", Access::open},
+      {"GET /metrics", Access::open_on_loopback},
+  };
+  std::map<std::string, Access> found;
+  for (const api::Route& route : api::routes())
+    found[std::string(route.method) + " " + std::string(route.before) + std::string(route.name) +
+          std::string(route.after)] = route.access;
+  EXPECT_EQ(found, expected);
+}
+
 TEST_F(AuthTest, BadTokensAreAllTheSame) {
   const std::string good = make_token("viewer", R"(["t"])");
   std::string secret = good, id = good, checksum = good;

@@ -59,13 +59,26 @@ TEST_P(Desk, ADeadLettersRunsAreRetried) {
   for (const char* key : {"a", "b", "c"}) call(run(key, "exit 3"));
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
-  EXPECT_EQ(call({"dlq", "retry", letter, "--run", a}).out, a + "  queued\n");
+  EXPECT_EQ(call({"dlq", "retry", letter, "--run", a}).out, "1 changed, 0 stood so already, 0 refused\n");
   EXPECT_THAT(call({"runs", "list", "--status", "failed"}).out, Not(HasSubstr(a)));
   EXPECT_EQ(call({"dlq", "retry", letter, "--run", letter}).exit, 1) << "not in it";
-  EXPECT_EQ(call({"dlq", "retry", letter}).exit, 0);
+  EXPECT_EQ(call({"dlq", "retry", letter}).out, "2 changed, 1 stood so already, 0 refused\n");
   EXPECT_EQ(call({"runs", "list", "--status", "failed"}).out, "no runs\n");
   EXPECT_EQ(call(run("b", "echo again")).out, "again\n");
-  EXPECT_THAT(call({"dlq", "retry", letter}).out, HasSubstr("MOVE_REFUSED")) << "b is done";
+  EXPECT_THAT(call({"dlq", "retry", letter}).out, HasSubstr("0 changed")) << "they were opened again since";
+  EXPECT_THAT(call({"dlq", "show", letter, "--json"}).out, HasSubstr("\"retried\"")) << "with who and when";
+}
+
+TEST_P(Desk, ADeadLettersRunsAreResolved) {
+  for (const char* key : {"a", "b"}) call(run(key, "exit 3"));
+  const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
+  const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
+  EXPECT_EQ(call({"dlq", "resolve", letter}).exit, 2) << "as what?";
+  EXPECT_EQ(call({"dlq", "resolve", letter, "--outcome", "completed", "--result", "{"}).exit, 65);
+  EXPECT_EQ(call({"dlq", "resolve", letter, "--outcome", "completed", "--run", a, "--note", "seen"}).exit, 0);
+  EXPECT_THAT(call({"runs", "list", "--status", "completed"}).out, HasSubstr(a));
+  EXPECT_THAT(call({"dlq", "resolve", letter, "--outcome", "failed", "--json"}).out, HasSubstr("\"refused\":"));
+  EXPECT_THAT(call({"dlq", "show", letter, "--json"}).out, HasSubstr("seen"));
 }
 
 TEST_P(Desk, ARunIsWatchedUntilItIsSettled) {

@@ -73,6 +73,8 @@ class SimSqlite final : public SimStore {
     SqliteSettings settings;
     settings.file = (folder_ / "latchkey.db").string();
     settings.stepped = true;
+    // So few keys as a seed makes would never be merged otherwise.
+    settings.merge = {.window = 4, .window_max = 16, .share = 4, .slice_min = 2};
     auto opened = SqliteStore::open(settings, clock_, random_);
     LK_ASSERT(opened);
     store_ = std::move(*opened);

@@ -17,7 +17,7 @@ std::optional<Run> MemoryTables::find_latest(const KeyName& name) {
   const auto at = keys_.find(name.hash);
   if (at == keys_.end()) return std::nullopt;
   auto run = find(at->second);
-  LK_ASSERT(run && run->head->key == name.key && run->head->tenant == name.tenant &&
+  LK_ASSERT(run && (run->head->by_call || run->head->key == name.key) && run->head->tenant == name.tenant &&
             run->head->function == name.function);
   return run;
 }

@@ -48,6 +48,7 @@ void KeyFilter::reset(std::size_t keys) {
 void KeyFilter::begin_scan(std::size_t room) {
   next_.emplace(std::clamp(room, kRoomLeast, kRoomMost));
   scanned_ = -1;
+  pending_.reset();
 }
 
 void KeyFilter::add(std::span<const KeyWindow::Entry> merged) {
@@ -60,12 +61,17 @@ void KeyFilter::add(std::span<const KeyWindow::Entry> merged) {
 
 void KeyFilter::scan(KeyPages& keys, std::size_t pages) {
   if (!next_) return;
-  const auto last = keys.read_after(scanned_, pages, [&](const ShortHash& hash) { next_->add(hash); });
-  if (last) {
-    scanned_ = *last;
-    return;
+  pending_ = Scan{keys.read_after(scanned_, pages, [&](const ShortHash& hash) { next_->add(hash); })};
+}
+
+void KeyFilter::keep_scan() {
+  const auto scan = std::exchange(pending_, std::nullopt);
+  if (!scan) return;
+  if (scan->last) {
+    scanned_ = *scan->last;
+  } else {
+    current_ = std::exchange(next_, std::nullopt);
   }
-  current_ = std::exchange(next_, std::nullopt);
 }
 
 }  // namespace latchkey

@@ -22,7 +22,10 @@ class KeyFilter {
   bool may_have(const ShortHash& hash) const { return !current_ || current_->has(hash); }
   void add(std::span<const KeyWindow::Entry> merged);
   // Moves the scan on, if one is under way. After the merge, in its transaction: what that wrote was added, or is seen.
+  // Counts once that transaction is durable; undone, the same pages are read again, as they then are.
   void scan(KeyPages& keys, std::size_t pages);
+  void keep_scan();
+  void forget_scan() { pending_.reset(); }
   bool is_scanning() const { return next_.has_value(); }
 
  private:
@@ -47,6 +50,10 @@ class KeyFilter {
   std::optional<Bits> current_;
   std::optional<Bits> next_;
   std::int64_t scanned_ = -1;
+  struct Scan {
+    std::optional<std::int64_t> last;  // none: it is through
+  };
+  std::optional<Scan> pending_;
 };
 
 }  // namespace latchkey

@@ -1,7 +1,6 @@
 #include "store/sqlite/key_pages.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/assert.hpp"
 
@@ -77,9 +76,10 @@ KeyPages::Page KeyPages::read(const ShortHash& hash) {
   return {find_.integer(0), std::string(find_.bytes(1))};
 }
 
-std::int64_t KeyPages::next_first(std::int64_t first) {
+std::optional<std::int64_t> KeyPages::next_first(std::int64_t first) {
   const Rows rows(next_.bind(1, first));
-  return next_.step() ? next_.integer(0) : std::numeric_limits<std::int64_t>::max();
+  if (!next_.step()) return std::nullopt;
+  return next_.integer(0);
 }
 
 std::optional<std::int64_t> KeyPages::read_after(std::int64_t first, std::size_t rows,
@@ -101,10 +101,11 @@ std::optional<std::int64_t> KeyPages::read_after(std::int64_t first, std::size_t
 void KeyPages::merge(std::span<const KeyWindow::Entry> entries) {
   while (!entries.empty()) {
     const Page page = read(entries.front().first);
-    const std::int64_t end = next_first(page.first);
+    const auto end = next_first(page.first);
     merged_.clear();
     std::size_t old = 0;
-    for (; !entries.empty() && first_of(entries.front().first.bytes.data()) < end; entries = entries.subspan(1)) {
+    for (; !entries.empty() && (!end || first_of(entries.front().first.bytes.data()) < *end);
+         entries = entries.subspan(1)) {
       const ShortHash& hash = entries.front().first;
       const std::size_t from = old;
       while (old < page.entries.size() && std::memcmp(page.entries.data() + old, hash.bytes.data(), kHash) < 0)

@@ -37,7 +37,7 @@ class KeyPages {
   };
 
   Page read(const ShortHash& hash);
-  std::int64_t next_first(std::int64_t first);
+  std::optional<std::int64_t> next_first(std::int64_t first);
   // Splits what has grown too long for a page of the file.
   void write(std::int64_t first, std::string_view entries);
 

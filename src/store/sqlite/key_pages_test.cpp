@@ -92,6 +92,14 @@ TEST_F(KeyPagesTest, ErasesOnlyTheRunThatIsNamed) {
   expect_all();
 }
 
+TEST_F(KeyPagesTest, TakesTheFirstAndTheLastHash) {
+  ShortHash last;
+  last.bytes.fill(255);
+  merge({{ShortHash(), 1}, {last, 2}});
+  merge({{last, 3}});
+  expect_all();
+}
+
 TEST_F(KeyPagesTest, KeepsTheLargestSeq) {
   const Seq largest = (Seq{1} << 44) - 1;
   const ShortHash hash = random_hash();

@@ -29,6 +29,8 @@ void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
 
   if (window_.left() > slice_ || state_.listed < merging_to_) return;
   state_.merged = merging_to_;
+  // One made at the last of the merged runs may be younger than the freeze: it stays until the next merge has passed
+  // it.
   database_.prepare(find_sql("erase_pointed")).bind(1, state_.merged).run();
 }
 

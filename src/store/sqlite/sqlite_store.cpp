@@ -69,6 +69,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteSettings settings, 
     }
     std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(settings), clock, random, mark));
     store->open_connections();
+    store->open_readers();
     if (!store->settings_.stepped) store->thread_ = std::thread([raw = store.get()] { raw->work(); });
     return store;
   } catch (const TablesError& error) {
@@ -118,6 +119,9 @@ void SqliteStore::open_connections() {
                                                  settings_.stepped ? Syncing::in_place : Syncing::by_thread);
   const auto deadline = tables_->next_deadline();
   next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
+}
+
+void SqliteStore::open_readers() {
   auto reader = std::make_shared<SqliteReader>(settings_.file, settings_.vfs, window_);
   auto lister = std::make_shared<SqliteReader>(settings_.file, settings_.vfs, window_);
   const std::lock_guard lock(reader_mutex_);
@@ -243,6 +247,8 @@ void SqliteStore::reopen() {
     open_connections();
     make_log_durable();
     sync_failed_ = false;
+    // Only now: nobody may be answered from what a loss of power could still take.
+    open_readers();
   } catch (const TablesError& error) {
     spdlog::error("sqlite: cannot reopen {}: {}", settings_.file, error.what());
     close_connections();

@@ -105,6 +105,7 @@ class SqliteStore final : public Store, private Records {
       -> Result<decltype(read(std::declval<SqliteReader&>()))>;
 
   void open_connections();
+  void open_readers();
   void close_connections();
   void work();
   void apply_batch(Batch& batch);

@@ -134,6 +134,7 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
         .run();
   }
   sql_->commit.run();
+  filter_.keep_scan();
   committed_ = state_;
   changes_.clear();
   window_.publish();
@@ -154,6 +155,7 @@ void SqliteTables::rollback() {
   changes_.clear();
   erased_.clear();
   window_.discard();
+  filter_.forget_scan();
   scopes_.clear();
   slice_ = inserted_ = 0;
   state_ = committed_;
@@ -195,7 +197,7 @@ std::optional<Run> SqliteTables::find_latest(const KeyName& name) {
   auto run = read(*seq);
   if (!run) return std::nullopt;
   const RunHead& head = *run->head;
-  LK_ASSERT(head.key == name.key && head.tenant == name.tenant && head.function == name.function);
+  LK_ASSERT((head.by_call || head.key == name.key) && head.tenant == name.tenant && head.function == name.function);
   return run;
 }
 
@@ -266,6 +268,10 @@ void SqliteTables::erase(const Run& run) {
   if (run.head->guarded()) {
     const ShortHash hash(run.head->key_hash);
     keys_.erase(hash, seq);
+    database_.prepare(find_sql("erase_pointer"))
+        .bind_blob(1, std::span<const unsigned char>(hash.bytes))
+        .bind(2, seq)
+        .run();
     erased_.emplace_back(hash, seq);
   }
 }

@@ -50,8 +50,10 @@ INSERT OR REPLACE INTO lk_keys VALUES (?1, ?2)
 INSERT OR REPLACE INTO lk_pointed VALUES (?1, ?2, ?3)
 -- name: read_pointed
 SELECT hash, seq, at_seq FROM lk_pointed
+-- name: erase_pointer
+DELETE FROM lk_pointed WHERE hash = ?1 AND seq = ?2
 -- name: erase_pointed
-DELETE FROM lk_pointed WHERE at_seq <= ?1
+DELETE FROM lk_pointed WHERE at_seq < ?1
 -- name: index_lists
 INSERT OR IGNORE INTO lk_lists SELECT scope, seq FROM lk_runs WHERE seq > ?1 AND seq <= ?2
 -- name: index_open
