@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
 #include <map>
 #include <sstream>
 
@@ -80,6 +81,34 @@ void note(const std::string& text, Said& said) {
   }
 }
 
+ClaimReply claim(SqliteStore& store, const std::string& key) {
+  ClaimRequest request;
+  request.function = "f";
+  request.key = key;
+  request.key_hash = thread_sha256().add_prefixed("default").add_prefixed("f").add_prefixed(key).finish();
+  std::promise<Result<ClaimReply>> promise;
+  store.claim(std::move(request), [&](Result<ClaimReply> reply) { promise.set_value(std::move(reply)); });
+  return promise.get_future().get().value();
+}
+
+// Every key that any round settled, asked for as a caller would: through the window, the filter and the merged pages.
+void expect_replays(const std::string& file, const Said& said, Clock& clock, Random& random) {
+  auto opened = SqliteStore::open({.file = file}, clock, random);
+  ASSERT_TRUE(opened) << to_string(opened.error());
+  // Each new key is a commit, and each commit a part of the scan that fills the filter.
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(std::holds_alternative<Won>(claim(**opened, "new-" + std::to_string(i))));
+  std::size_t completed = 0;
+  for (const auto& [key, kind] : said.settled) {
+    if (kind == 'F') continue;
+    const ClaimReply reply = claim(**opened, key);
+    const auto* replay = std::get_if<Replay>(&reply);
+    ASSERT_TRUE(replay) << key << " would run again";
+    EXPECT_EQ(replay->run.as<Completed>()->result, "result of " + key);
+    ++completed;
+  }
+  EXPECT_GT(completed, static_cast<std::size_t>(kKills));
+}
+
 TEST(Kill, NothingAcknowledgedIsLostAt200RandomMoments) {
   const Folder folder;
   const std::string file = folder.file("latchkey.db");
@@ -109,9 +138,11 @@ TEST(Kill, NothingAcknowledgedIsLostAt200RandomMoments) {
       }
     }
     said.fence_max = std::max(before, now.fence_max);
+    said.settled.insert(now.settled.begin(), now.settled.end());
     // Every other time the next process finds what the killed one left, unmerged.
     if (round % 2 == 0) store.abandon();
   }
+  expect_replays(file, said, clock, random);
 }
 
 }  // namespace
