@@ -1,4 +1,4 @@
-// In-process figures of the SQLite store: store_bench pairs N | jobs N | alone N | grow N FILE [FROM] | reopen FILE
+// In-process figures of the SQLite store: store_bench pairs N | jobs N | alone N | grow N FILE | reopen FILE
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -155,22 +155,41 @@ void run_alone(const std::string& folder_file, Store& store, std::uint64_t count
              percentile(claims, .5) / percentile(appends, .5));
 }
 
-// The rate as the table grows; leaves the file as a killed process would, for `reopen`.
-void run_growth(Store& store, std::uint64_t from, std::uint64_t total) {
-  constexpr std::uint64_t kStep = 200'000;
-  // One step is at the mercy of the machine: the last rate is the median of five.
-  std::vector<double> rates;
-  for (std::uint64_t at = from; at < total; at += kStep) {
-    rates.push_back(Pairs(store, at, kStep).run(1024));
-    const double last = rates.back();
+double run_fresh(const std::string& file, std::uint64_t pairs, Clock& clock, Random& random) {
+  const auto remove = [&] {
+    for (const char* end : {"", "-wal", "-shm", ".lock"}) ::unlink((file + end).c_str());
+  };
+  remove();
+  const double rate = Pairs(*open_store(file, clock, random), 0, pairs).run(1024);
+  remove();
+  return rate;
+}
+
+// The rate as the table grows; leaves the file as a killed process would, for `reopen`. This machine is not equally
+// fast from minute to minute: around `total` every step stands beside one in a fresh file, and the ratio is that of
+// their sums. Six steps pass through all of a merge.
+void run_growth(Store& store, std::uint64_t total, const std::string& fresh_file, Clock& clock, Random& random) {
+  constexpr std::uint64_t kStep = 200'000, kPaired = 6;
+  const std::uint64_t paired_from = total < (kPaired / 2) * kStep ? 0 : total - (kPaired / 2) * kStep;
+  double fresh_seconds = 0, grown_seconds = 0, resident = 0;
+  std::string ratios;
+  for (std::uint64_t at = 0; at < paired_from + kPaired * kStep; at += kStep) {
+    const double rate = Pairs(store, at, kStep).run(1024);
+    resident = std::max(resident, resident_mb());
     std::fprintf(stderr, "%9llu keys: %.0f pairs/s, %.0f MB resident\n", static_cast<unsigned long long>(at + kStep),
-                 last, resident_mb());
+                 rate, resident_mb());
+    if (at < paired_from) continue;
+    const double fresh = run_fresh(fresh_file, kStep, clock, random);
+    std::fprintf(stderr, "          in a fresh file: %.0f pairs/s\n", fresh);
+    fresh_seconds += kStep / fresh;
+    grown_seconds += kStep / rate;
+    ratios += fmt::format("{}{:.3f}", ratios.empty() ? "" : ",", rate / fresh);
   }
-  const double first = rates.front();
-  const double last = percentile({rates.end() - std::min<std::ptrdiff_t>(5, std::ssize(rates)), rates.end()}, .5);
-  fmt::print(R"({{"keys":{},"first_pairs_s":{:.0f},"last_pairs_s":{:.0f},"ratio":{:.4f},"resident_mb":{:.0f}}})"
-             "\n",
-             total, first, last, last / first, resident_mb());
+  fmt::print(
+      R"({{"keys":{},"first_pairs_s":{:.0f},"last_pairs_s":{:.0f},"ratio":{:.4f},"ratios":[{}],"resident_mb":{:.0f}}})"
+      "\n",
+      total, kPaired * kStep / fresh_seconds, kPaired * kStep / grown_seconds, fresh_seconds / grown_seconds, ratios,
+      resident);
 }
 
 int run(int argc, char** argv) {
@@ -188,7 +207,7 @@ int run(int argc, char** argv) {
   const std::uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 200'000;
   if (what == "grow" && argc > 3) {
     auto store = open_store(argv[3], clock, random);
-    run_growth(*store, argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0, count);
+    run_growth(*store, count, argv[3] + std::string("-fresh"), clock, random);
     std::fflush(stdout);
     std::_Exit(0);
   }

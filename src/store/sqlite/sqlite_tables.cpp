@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kOpenRunsCached = 100'000;
 constexpr std::size_t kInputCached = 1024;
 // Of the key index, per commit, while its filter is being filled.
-constexpr std::size_t kPagesScanned = 32;
+constexpr std::size_t kPagesScanned = 32, kPagesScannedMost = 512;
 
 }  // namespace
 
@@ -122,7 +122,8 @@ void SqliteTables::commit(Instant now) {
 void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amount) {
   if (changed_) {
     merge(window_min, amount);
-    filter_.scan(keys_, kPagesScanned);
+    // With the work at hand: until the filter is filled every new key is looked up in the file.
+    filter_.scan(keys_, std::clamp(amount / 4, kPagesScanned, kPagesScannedMost));
     state_.batch += 1;
     state_.clock_mark = now;
     sql_->write_state.bind(1, state_.seq)
