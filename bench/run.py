@@ -40,7 +40,7 @@ def machine():
 
 def store_figures(folder):
     store, baseline = f"{BUILD}/bench/store_bench", f"{BUILD}/bench/baseline_bench"
-    count, rounds = (50_000, 1) if QUICK else (300_000, 3)
+    count, rounds = (50_000, 1) if QUICK else (300_000, 5)
     figures = {"baseline_pairs_s": [], "pairs_s": [], "jobs_s": [], "pairs_over_baseline": [], "jobs_over_pairs": []}
     for _ in range(rounds):
         slow = run(baseline, count, cwd=folder)["pairs_s"]

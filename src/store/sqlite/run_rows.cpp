@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/assert.hpp"
+#include "store/sqlite/open_state.hpp"
 
 namespace latchkey {
 namespace {
@@ -54,67 +55,13 @@ std::string_view view(const Uuid& id) {
   return id.is_nil() ? std::string_view{} : std::string_view(reinterpret_cast<const char*>(id.bytes.data()), 16);
 }
 
-void bind_open_state(Statement& to, int from, const Run& run) {
-  static thread_local std::string owned;
-  std::int64_t at = 0, lease_until = 0, flags = 0;
-  std::string_view owner;
-  LK_ASSERT(run.is_open());
-  if (const auto* queued = run.as<Queued>()) {
-    at = to_ms(queued->due_at);
-    flags = static_cast<int>(queued->by);
-  } else if (const auto* running = run.as<Running>()) {
-    at = to_ms(running->started_at);
-    lease_until = to_ms(running->lease_until);
-    flags = running->cancel_requested ? 1 : 0;
-    const bool taken = !running->session.is_nil();
-    if (taken) flags |= 2;
-    owner = view(taken ? running->session : running->claim);
-  } else if (const auto* doubt = run.as<InDoubt>()) {
-    at = to_ms(doubt->since);
-  }
-  if (!run.opened_by.is_nil()) {
-    owned.assign(owner).resize(sizeof(Uuid));
-    owner = owned.append(view(run.opened_by));
-  }
-  to.bind(from, static_cast<int>(run.status()))
-      .bind(from + 1, static_cast<int>(run.origin))
-      .bind(from + 2, run.generation)
-      .bind(from + 3, run.attempt)
-      .bind(from + 4, run.attempts_max)
-      .bind(from + 5, run.attempts_total)
-      .bind(from + 6, static_cast<std::int64_t>(run.fence))
-      .bind(from + 7, to_ms(run.first_attempt_at))
-      .bind(from + 8, run.waiting_for)
-      .bind(from + 9, at)
-      .bind(from + 10, lease_until)
-      .bind(from + 11, flags)
-      .bind_blob_or_null(from + 12, owner)
-      .bind_blob_or_null(from + 13, run.last_error)
-      .bind_blob_or_null(from + 14, run.last_error_code)
-      .bind_blob_or_null(from + 15, run.effect_key == run.id() ? std::string_view{} : view(run.effect_key));
-}
+// Columns of read_run: lk_runs from 0, at its end the generation and state in which it was made; then the outcome; then
+// lk_states.
+constexpr int kMade = 15, kOutcome = 17, kLatest = 24;
 
-// Columns of read_run: lk_runs from 0, in it the first open state from 15; the outcome from 31; lk_states from 38.
-constexpr int kFirst = 15, kOutcome = 31, kLatest = 38;
-
-State read_open(const Statement& row, int open) {
-  const Instant at = from_ms(row.integer(open + 9));
-  const std::int64_t flags = row.integer(open + 11);
-  switch (static_cast<Status>(row.integer(open))) {
-    case Status::queued:
-      return Queued{at, static_cast<QueuedBy>(flags)};
-    case Status::in_doubt:
-      return InDoubt{at};
-    default:
-      break;
-  }
-  const Uuid owner = read_uuid(row.bytes(open + 12).substr(0, sizeof(Uuid)));
-  const bool taken = (flags & 2) != 0;
-  return Running{.started_at = at,
-                 .lease_until = from_ms(row.integer(open + 10)),
-                 .claim = taken ? Uuid{} : owner,
-                 .session = taken ? owner : Uuid{},
-                 .cancel_requested = (flags & 1) != 0};
+void bind_open(Statement& to, int from, const Run& run) {
+  static thread_local std::string packed;
+  to.bind(from, run.generation).bind_blob(from + 1, pack_open(run, packed));
 }
 
 State read_outcome(const Statement& row) {
@@ -158,12 +105,12 @@ void bind_insert(Statement& insert, const Run& run, std::int64_t scope) {
   } else {
     insert.bind(8, std::nullopt);
   }
-  bind_open_state(insert, 16, run);
+  bind_open(insert, 16, run);
 }
 
 void bind_state(Statement& put, const Run& run) {
   put.bind(1, seq_of(run.id()));
-  bind_open_state(put, 2, run);
+  bind_open(put, 2, run);
 }
 
 void bind_outcome(Statement& put, const Run& run) {
@@ -211,25 +158,15 @@ Run read_row(const Statement& row, const ScopeName& scope) {
   head->claim = read_uuid(row.bytes(14));
 
   // Its latest open state, or the one it was made in.
-  const int open = row.is_null(kLatest) ? kFirst : kLatest + 1;
+  const int open = row.is_null(kLatest) ? kMade : kLatest + 1;
   Run run;
-  run.origin = static_cast<Origin>(row.integer(open + 1));
-  run.generation = static_cast<std::uint32_t>(row.integer(open + 2));
-  run.attempt = static_cast<std::uint32_t>(row.integer(open + 3));
-  run.attempts_max = static_cast<std::uint32_t>(row.integer(open + 4));
-  run.attempts_total = static_cast<std::uint32_t>(row.integer(open + 5));
-  run.fence = static_cast<Fence>(row.integer(open + 6));
-  run.first_attempt_at = from_ms(row.integer(open + 7));
-  run.waiting_for = static_cast<std::uint32_t>(row.integer(open + 8));
-  // Behind the owner, whose place is empty while there is none.
-  if (const auto owner = row.bytes(open + 12); owner.size() == 2 * sizeof(Uuid))
-    run.opened_by = read_uuid(owner.substr(sizeof(Uuid)));
-  const bool settled = !row.is_null(kOutcome);
-  run.last_error = row.bytes(settled ? kOutcome + 5 : open + 13);
-  run.last_error_code = row.bytes(settled ? kOutcome + 6 : open + 14);
-  run.effect_key = row.is_null(open + 15) ? head->id : read_uuid(row.bytes(open + 15));
-  run.state = settled ? read_outcome(row) : read_open(row, open);
   run.head = std::move(head);
+  run.generation = static_cast<std::uint32_t>(row.integer(open));
+  unpack_open(row.bytes(open + 1), run);
+  if (row.is_null(kOutcome)) return run;
+  run.state = read_outcome(row);
+  run.last_error = row.bytes(kOutcome + 5);
+  run.last_error_code = row.bytes(kOutcome + 6);
   return run;
 }
 

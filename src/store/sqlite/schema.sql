@@ -11,7 +11,7 @@ CREATE TABLE lk_state (
   batch INTEGER NOT NULL,        -- commits so far: tells whether one whose reply was lost is in
   clock_mark INTEGER NOT NULL    -- the store's time never falls below this
 );
-INSERT INTO lk_state VALUES (2, 0, 0, 0, 0, 0, 0);
+INSERT INTO lk_state VALUES (3, 0, 0, 0, 0, 0, 0);
 
 CREATE TABLE lk_scopes (
   scope INTEGER PRIMARY KEY,
@@ -36,45 +36,17 @@ CREATE TABLE lk_runs (
   input BLOB,
   caller BLOB,
   claim BLOB,
-  -- its state when it was made; lk_states has it once it has changed
-  status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 2),
-  origin INTEGER NOT NULL,
+  -- as it was made; lk_states has it once it has changed
   generation INTEGER NOT NULL,
-  attempt INTEGER NOT NULL,
-  attempts_max INTEGER NOT NULL,
-  attempts_total INTEGER NOT NULL,
-  fence INTEGER NOT NULL,
-  first_attempt_at INTEGER NOT NULL,
-  waiting_for INTEGER NOT NULL,
-  at INTEGER NOT NULL,           -- queued: due; running: started; in doubt: since
-  lease_until INTEGER NOT NULL,
-  flags INTEGER NOT NULL,        -- why it is queued, whether cancel was asked
-  owner BLOB,                    -- running: the claim or session that owns it; behind it the call that opened the generation
-  last_error BLOB,
-  last_error_code BLOB,
-  effect_key BLOB                -- NULL: the id
+  made BLOB NOT NULL             -- packed: open_state.hpp
 );
 
--- The latest open state of a run, if it is not the one it was made in: the same columns as above. Small rows, so that a
--- lease or a retry does not rewrite the input.
+-- The latest open state of a run, if it is not the one it was made in. Small rows, so that a lease or a retry does not
+-- rewrite the input.
 CREATE TABLE lk_states (
   seq INTEGER PRIMARY KEY,
-  status INTEGER NOT NULL CHECK (status BETWEEN 0 AND 2),
-  origin INTEGER NOT NULL,
   generation INTEGER NOT NULL,
-  attempt INTEGER NOT NULL,
-  attempts_max INTEGER NOT NULL,
-  attempts_total INTEGER NOT NULL,
-  fence INTEGER NOT NULL,
-  first_attempt_at INTEGER NOT NULL,
-  waiting_for INTEGER NOT NULL,
-  at INTEGER NOT NULL,
-  lease_until INTEGER NOT NULL,
-  flags INTEGER NOT NULL,
-  owner BLOB,
-  last_error BLOB,
-  last_error_code BLOB,
-  effect_key BLOB
+  state BLOB NOT NULL
 );
 
 -- A run is settled when the outcome of its generation is here.

@@ -15,7 +15,7 @@
 namespace latchkey {
 namespace {
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 // Inputs and results are nobody else's business. SQLite gives its other files the same rights.

@@ -15,10 +15,9 @@ SELECT tenant, function FROM lk_scopes WHERE scope = ?1
 -- name: add_scope
 INSERT INTO lk_scopes (tenant, function) VALUES (?1, ?2) RETURNING scope
 -- name: insert_run
-INSERT INTO lk_runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-  ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)
+INSERT INTO lk_runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
 -- name: put_state
-INSERT OR REPLACE INTO lk_states VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+INSERT OR REPLACE INTO lk_states VALUES (?1, ?2, ?3)
 -- name: erase_state
 DELETE FROM lk_states WHERE seq = ?1
 -- name: add_outcome
