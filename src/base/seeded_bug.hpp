@@ -9,6 +9,7 @@
   X(settle_ignores_cancel)         /* a cancelled run is tried again */                   \
   X(attempts_counted_at_failure)   /* a caller that dies is not counted */                \
   X(release_lowers_attempt)        /* instead of allowing one more */                     \
+  X(wait_given_back_as_a_try)      /* a failed try does not count */                      \
   X(claim_id_forgotten)            /* a claim asked again is refused by itself */         \
   X(fingerprint_after_state)       /* another request is told busy or not due */          \
   X(window_from_creation)          /* the window starts before the completion */          \

@@ -26,7 +26,7 @@ struct Decide {
     };
     switch (run.status()) {
       case Status::queued:
-        return cancelled(Effect::none);
+        return cancelled(is_doubtful(*run.as<Queued>()) ? Effect::unknown : Effect::none);
       case Status::in_doubt:
         return cancelled(Effect::unknown);
       case Status::failed:

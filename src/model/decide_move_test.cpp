@@ -66,6 +66,9 @@ INSTANTIATE_TEST_SUITE_P(Moves, MovePairs, testing::ValuesIn(kPairs),
 TEST(DecideMove, CancelKeepsWhatIsKnownOfTheEffect) {
   const auto effect = [](State state) { return move(a_run(state), CancelByHand{}).next->as<Cancelled>()->effect; };
   EXPECT_EQ(effect(Queued{kNoon}), Effect::none);
+  EXPECT_EQ(effect(Queued{kNoon, QueuedBy::failed_try}), Effect::none);
+  EXPECT_EQ(effect(Queued{kNoon, QueuedBy::doubtful_try}), Effect::unknown);
+  EXPECT_EQ(effect(Queued{kNoon, QueuedBy::lease_end}), Effect::unknown);
   EXPECT_EQ(effect(InDoubt{kNoon}), Effect::unknown);
   EXPECT_EQ(effect(Failed{kNoon, "X", Effect::none}), Effect::none);
   EXPECT_EQ(effect(Failed{kNoon, "X", Effect::unknown}), Effect::unknown);

@@ -32,6 +32,22 @@ Run give_back(const Run& run, Instant due_at) {
   return next;
 }
 
+// A try that failed, of a run that waits for its caller to come again.
+bool is_between_tries(const Run& run) {
+  const auto* queued = run.as<Queued>();
+  return queued && run.origin == Origin::claimed &&
+         (queued->by == QueuedBy::failed_try || queued->by == QueuedBy::doubtful_try);
+}
+
+// Its caller does not wait any longer: whoever asks next makes the next try, at once. The try that failed still counts,
+// and stays as doubtful as it was.
+SettleDecision wait_no_longer(const Run& run, Instant now) {
+  const auto& queued = std::get<Queued>(run.state);
+  if (queued.due_at <= now) return {};
+  if (LK_SEEDED(wait_given_back_as_a_try)) return {give_back(run, now), {}};
+  return {with_state(run, Queued{now, queued.by}), {}};
+}
+
 struct End {
   const Run& run;
   Dice dice;
@@ -68,6 +84,7 @@ SettleDecision decide_settle(const Run& run, const SettleRequest& request, Dice 
   const bool stale = request.fence != run.fence && !(LK_SEEDED(settle_ignores_fence) && run.as<Running>());
   if (stale || request.fence == Fence{0}) return {{}, Error{Code::LEASE_LOST, "another owner has had the run since"}};
   if (is_repeat(run, request.ending)) return {};
+  if (is_between_tries(run) && std::holds_alternative<Release>(request.ending)) return wait_no_longer(run, now);
   if (run.is_settled()) return {{}, Error{Code::ALREADY_SETTLED, "the run is " + std::string(to_string(run.status()))}};
   if (run.as<Queued>() && !LK_SEEDED(settle_after_requeue))
     return {{}, Error{Code::LEASE_LOST, "the run was queued again"}};

@@ -40,7 +40,8 @@ const Pair kPairs[] = {
     {"completed", Completed{kNoon, "r"}, "same", "ALREADY_SETTLED", "ALREADY_SETTLED", "ALREADY_SETTLED"},
     {"failed", Failed{kNoon, "EXECUTION_ERROR"}, "ALREADY_SETTLED", "same", "ALREADY_SETTLED", "ALREADY_SETTLED"},
     {"cancelled", Cancelled{kNoon, "CANCELLED"}, "ALREADY_SETTLED", "same", "same", "same"},
-    {"queued_again", Queued{kNoon, QueuedBy::failed_try}, "LEASE_LOST", "same", "LEASE_LOST", "LEASE_LOST"},
+    {"queued_again", Queued{kNoon + 1h, QueuedBy::failed_try}, "LEASE_LOST", "same", "queued", "LEASE_LOST"},
+    {"due_again", Queued{kNoon, QueuedBy::failed_try}, "LEASE_LOST", "same", "same", "LEASE_LOST"},
     {"released", Queued{kNoon, QueuedBy::release}, "LEASE_LOST", "LEASE_LOST", "same", "same"},
     {"lease_ended", Queued{kNoon, QueuedBy::lease_end}, "LEASE_LOST", "LEASE_LOST", "LEASE_LOST", "LEASE_LOST"},
     {"reopened", Queued{kNoon, QueuedBy::reopen}, "LEASE_LOST", "LEASE_LOST", "LEASE_LOST", "LEASE_LOST"},
@@ -162,6 +163,22 @@ TEST(DecideSettle, ReleaseAndSnoozeAllowOneMoreAttempt) {
     EXPECT_EQ(next.fence, run.fence);
   }
   EXPECT_GT(settle(a_run(kRunning), Snooze{Duration::max()}).next->as<Queued>()->due_at, kNoon);
+}
+
+TEST(DecideSettle, ACallerThatWaitsNoLongerLeavesTheNextTryToTheNextOne) {
+  for (const QueuedBy by : {QueuedBy::failed_try, QueuedBy::doubtful_try}) {
+    const latchkey::Run run = a_run(Queued{kNoon + 25s, by});
+    const latchkey::Run next = *settle(run, Release{}).next;
+    EXPECT_EQ(*next.as<Queued>(), (Queued{kNoon, by})) << "as doubtful as it was";
+    EXPECT_EQ(next.attempts_max, run.attempts_max) << "the try that failed counts";
+    EXPECT_EQ(next.attempt, run.attempt);
+    EXPECT_EQ(next.fence, run.fence);
+    EXPECT_EQ(word(settle(next, Release{}, kOldFence, kNoon + 1s)), "same");
+    EXPECT_EQ(word(settle(next, fail_with("x"), kOldFence, kNoon + 1s)), "same") << "the word that came before it";
+  }
+  latchkey::Run job = a_run(Queued{kNoon + 25s, QueuedBy::failed_try});
+  job.origin = Origin::enqueued;
+  EXPECT_EQ(word(settle(job, Release{})), "LEASE_LOST") << "a worker does not wait for its jobs' next tries";
 }
 
 TEST(DecideSettle, AnEndlessBackoffDoesNotOverflow) {

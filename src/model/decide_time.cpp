@@ -22,11 +22,6 @@ bool is_retry(const Queued& queued) {
   return queued.by == QueuedBy::failed_try || queued.by == QueuedBy::doubtful_try || queued.by == QueuedBy::lease_end;
 }
 
-// The last try's owner was not heard of, or did not know.
-bool is_doubtful(const Queued& queued) {
-  return queued.by == QueuedBy::doubtful_try || queued.by == QueuedBy::lease_end;
-}
-
 std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
   if (!a || !b) return a ? a : b;
   return std::min(*a, *b);

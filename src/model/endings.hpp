@@ -27,6 +27,10 @@ Run give_up(const Run& run, std::string_view code, Effect effect, Instant now);
 Run end_lease(const Run& run, Instant now);
 // A failed run opened again: a new generation, queued and due now. Attempts start from 0, the fence goes on.
 Run reopen(const Run& run, Origin origin, Instant now);
+// The last try's owner was not heard of, or did not know what it had done.
+inline bool is_doubtful(const Queued& queued) {
+  return queued.by == QueuedBy::doubtful_try || queued.by == QueuedBy::lease_end;
+}
 // Whether another try may start at `at`.
 bool may_try_again(const Run& run, Instant at);
 

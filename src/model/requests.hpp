@@ -105,7 +105,9 @@ struct Fail {
   bool outcome_unknown = false;  // the effect may have happened
   std::optional<Duration> retry_after;
 };
-struct Release {};  // give it back; the try does not count against the limit
+// Give it back; the try does not count against the limit. Of a claimed run whose try has failed, the wait for the next
+// one: the run is due at once, and that try counts.
+struct Release {};
 struct Snooze {
   Duration span{};
 };

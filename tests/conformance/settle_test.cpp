@@ -119,6 +119,46 @@ TEST_P(Settling, AReleasedRunGoesBackWithOneMoreAttempt) {
   EXPECT_EQ(end(take_one(), retryable()).run.status(), Status::failed);
 }
 
+TEST_P(Settling, ACallerThatWaitsNoLongerLeavesTheNextTryToTheNextOne) {
+  ClaimRequest request = a_claim();
+  request.retry.retries = 2;
+  const Won first = win(request);
+  const Run failed = end(first, retryable()).run;
+  ASSERT_GT(failed.as<Queued>()->due_at, now());
+  EXPECT_TRUE(std::holds_alternative<NotDue>(verbs().claim(request)));
+  const Settled given = end(first, Release{});
+  EXPECT_TRUE(given.changed);
+  EXPECT_EQ(given.run.as<Queued>()->due_at, now());
+  EXPECT_TRUE(same_run(given.run, find(first.run.id())));
+  EXPECT_FALSE(end(first, Release{}).changed);
+
+  const Won second = win(request);
+  EXPECT_EQ(second.run.id(), first.run.id());
+  EXPECT_EQ(second.run.effect_key, first.run.effect_key);
+  EXPECT_EQ(second.run.attempt, 2u);
+  EXPECT_EQ(second.run.attempts_max, 3u) << "the try that failed counts";
+  // Late: somebody else is at it, then waits for its own next try. Neither is disturbed.
+  EXPECT_EQ(code_of(verbs().settle({{}, first.run.id(), first.fence, Release{}})), Code::LEASE_LOST);
+  EXPECT_TRUE(same_run(second.run, find(first.run.id())));
+  const Run waiting = end(second, retryable()).run;
+  EXPECT_EQ(code_of(verbs().settle({{}, first.run.id(), first.fence, Release{}})), Code::LEASE_LOST);
+  EXPECT_TRUE(same_run(waiting, find(first.run.id())));
+}
+
+TEST_P(Settling, ARunThatNobodyClaimsAgainEndsADayAfterItWasGivenBack) {
+  const Won won = win();
+  Fail late = std::get<Fail>(Ending{retryable()});
+  late.retry_after = 10h;
+  end(won, late);
+  end(won, Release{});
+  advance(24h - 1ms);
+  verbs().sweep();
+  EXPECT_EQ(find(won.run.id()).status(), Status::queued);
+  advance(1ms);
+  verbs().sweep();
+  EXPECT_EQ(find(won.run.id()).status(), Status::failed);
+}
+
 TEST_P(Settling, AFollowUpThatIsRefusedIsSaidAndTheOutcomeStands) {
   const Run other = add(a_job("taken"));
   EnqueueRequest refused = a_job("taken"), made = a_job("free");

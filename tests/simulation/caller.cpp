@@ -1,5 +1,6 @@
 #include <stdexcept>
 
+#include "engine/await.hpp"
 #include "simulation/cast.hpp"
 #include "simulation/effect.hpp"
 #include "simulation/link.hpp"
@@ -41,6 +42,15 @@ void hear(Process& me, const ClaimRequest& request, const Result<RunOnceReply>& 
   if (!reply) return;
   if (const auto* replay = std::get_if<Replay>(&*reply)) me.world.ledger.heard_replay(request, replay->run);
   if (const auto* ran = std::get_if<Ran>(&*reply)) me.world.ledger.heard_ran(ran->run);
+}
+
+// As Ctrl-C between two tries does: whoever asks next need not wait. The link may lose it or bring it late.
+Task<void> give_up_waiting(Process& me, const Result<RunOnceReply>& reply) {
+  const auto* ran = reply ? std::get_if<Ran>(&*reply) : nullptr;
+  if (!ran || !ran->run.as<Queued>()) co_return;
+  const SettleRequest request{ran->run.head->tenant, ran->run.id(), ran->run.fence, Release{}};
+  if (me.random.one_in(3)) co_await me.clock.wait(me.world.span(0ms, 1s));
+  co_await settle(*me.link, std::vector{request});
 }
 
 }  // namespace
@@ -91,10 +101,12 @@ Task<void> live_as_caller(Process& me, std::uint32_t calls) {
   for (std::uint32_t i = 0; i < calls; ++i) {
     co_await me.clock.wait(me.world.span(0ms, me.random.one_in(3) ? 50ms : 3s));
     ClaimRequest request = draw_request(me);
-    RunOnceSettings settings{.wait = me.random.one_in(2), .wait_max = 10s, .patience = 20s};
+    RunOnceSettings settings{
+        .wait = me.random.one_in(2), .wait_max = 10s, .retry = !me.random.one_in(4), .patience = 20s};
     me.claims.clear();
     const Result<RunOnceReply> reply = co_await run_once(link, me.clock, me.random, request, effect, settings);
     hear(me, request, reply);
+    if (!settings.retry) co_await give_up_waiting(me, reply);
   }
   me.busy = false;
 }

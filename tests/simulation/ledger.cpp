@@ -176,7 +176,14 @@ void Ledger::saw(const SettleRequest& request, const Before& before, const Settl
     const bool may = owns && (was.as<Running>() || was.as<InDoubt>());
     check(!may || settled, "the owner's settle was refused: " + name_of(was));
     check(owns || !settled, "a stranger's settle was accepted: " + name_of(was));
-    check(may || !settled || !settled->changed, "a late settle was accepted: " + name_of(was));
+    // Nothing but the wait for the next try may still be given back.
+    const bool waits =
+        owns && was.as<Queued>() && was.origin == Origin::claimed && std::holds_alternative<Release>(request.ending);
+    check(may || waits || !settled || !settled->changed, "a late settle was accepted: " + name_of(was));
+    if (waits && settled)
+      check(settled->run.attempts_max == was.attempts_max && settled->run.as<Queued>() &&
+                settled->run.as<Queued>()->due_at <= was.as<Queued>()->due_at,
+            "a wait that was given back changed more than the wait: " + name_of(was));
   }
   if (!settled) return;
   if (!settled->changed) return look(settled->run);
@@ -193,9 +200,8 @@ void Ledger::saw(const SettleRequest& request, const Before& before, const Settl
     completed(settled->run, complete->result);
     check(settled->run.as<Completed>() != nullptr, "a completion did not complete: " + name_of(settled->run));
   }
-  const bool gave_back =
-      std::holds_alternative<Release>(request.ending) || std::holds_alternative<Snooze>(request.ending);
-  if (gave_back) known(settled->run).extra_tries[settled->run.generation] += 1;
+  const auto* queued = settled->run.as<Queued>();
+  if (queued && queued->by == QueuedBy::release) known(settled->run).extra_tries[settled->run.generation] += 1;
   check(!settled->run.as<Failed>() || settled->dead_letter, "failed without a dead letter: " + name_of(settled->run));
   look(settled->run);
 }
