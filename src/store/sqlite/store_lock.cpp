@@ -21,6 +21,24 @@ std::unexpected<Error> cannot(const char* what, const std::string& path) {
   return fail(Code::STORE_UNAVAILABLE, std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
 }
 
+struct flock whole_file(short type) {
+  struct flock range{};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  return range;
+}
+
+// The writer of the address lives: it has this lock as long as its descriptor is open. Commands never take it.
+bool is_signed(int file) {
+  struct flock range = whole_file(F_RDLCK);
+  return ::fcntl(file, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+}
+
+bool sign(int file) {
+  struct flock range = whole_file(F_WRLCK);
+  return ::fcntl(file, F_OFD_SETLK, &range) == 0;
+}
+
 std::string read_address(int file) {
   char text[512];
   const ssize_t size = ::pread(file, text, sizeof text, 0);
@@ -98,9 +116,8 @@ Result<StoreLock> StoreLock::acquire(const std::string& store_file, Duration pat
 std::optional<std::string> StoreLock::find_server(const std::string& store_file) {
   const int file = ::open(path_of(store_file).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;
-  std::string address;
-  // Whoever can have the lock, even shared, knows that nobody else owns the store.
-  if (::flock(file, LOCK_SH | LOCK_NB) != 0) address = read_address(file);
+  // What a dead server left stands there until the next owner cuts it, and is nobody's word.
+  const std::string address = is_signed(file) ? read_address(file) : std::string();
   ::close(file);
   if (address.empty()) return std::nullopt;
   return address;
@@ -109,7 +126,7 @@ std::optional<std::string> StoreLock::find_server(const std::string& store_file)
 Result<void> StoreLock::announce(const std::string& address) {
   const int file = beside_.number();
   if (::ftruncate(file, 0) != 0 ||
-      ::pwrite(file, address.data(), address.size(), 0) != static_cast<ssize_t>(address.size()))
+      ::pwrite(file, address.data(), address.size(), 0) != static_cast<ssize_t>(address.size()) || !sign(file))
     return cannot("write", path_of(store_file_));
   address_ = address;
   return {};
@@ -119,7 +136,7 @@ Result<void> StoreLock::keep() {
   if (is_at(beside_.number(), path_of(store_file_))) return {};
   auto beside = try_beside(store_file_);
   if (!beside) return std::unexpected(beside.error());
-  // Somebody who looks has it for a moment: the next keep() gets it.
+  // Somebody who tries to own the store has it for a moment: the next keep() gets it.
   if (!*beside) return fail(Code::STORE_LOCKED, "another process has " + path_of(store_file_));
   beside_ = **std::move(beside);
   return announce(std::string(address_));

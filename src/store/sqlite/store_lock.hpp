@@ -1,6 +1,7 @@
 // StoreLock: who owns an SQLite store. A lock on FILE.lock, beside the file, where a server writes its address; a
 // server keeps it while it runs, a command without a server takes it per transaction and never while its child runs.
-// The kernel frees it when the owner dies, however it dies.
+// The kernel frees it when the owner dies, however it dies. With its address a server takes a second lock on FILE.lock
+// (fcntl's, of the open file): an address without that is what a dead server left.
 //
 // FILE.lock can be removed or replaced under its owner, so the store file itself is locked as well (flock, which SQLite
 // does not use): whoever has FILE.lock without that owns nothing. A server puts FILE.lock back by keep(). Take it

@@ -1,6 +1,9 @@
 #include "store/sqlite/store_lock.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -46,6 +49,22 @@ TEST(StoreLock, ARemovedOrReplacedFileBesideChangesNothing) {
   EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "replaced, and put back";
   lock = fail(Code::INTERNAL, "let go");
   EXPECT_FALSE(StoreLock::find_server(file));
+  EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
+}
+
+TEST(StoreLock, AnAddressWithoutItsServerIsNotBelieved) {
+  const Folder folder;
+  SystemClock clock;
+  const std::string file = folder.file("latchkey.db"), beside = file + ".lock";
+  std::ofstream(beside) << "http://127.0.0.1:7420";  // as a server that was killed leaves it
+  // A command that has just got the lock, and has not cut the address yet.
+  const int command = ::open(beside.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(command, LOCK_EX | LOCK_NB), 0);
+  EXPECT_FALSE(StoreLock::find_server(file));
+  const Error refused = StoreLock::acquire(file, Duration{20}, clock).error();
+  EXPECT_EQ(refused.code, Code::STORE_LOCKED);
+  EXPECT_EQ(refused.detail.find("7420"), std::string::npos) << refused.detail;
+  ::close(command);
   EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
 }
 
