@@ -3,6 +3,7 @@
 #include "api/json_out.hpp"
 #include "api/query.hpp"
 #include "api/run_json.hpp"
+#include "store/listing.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -24,6 +25,22 @@ Result<DeadLetterQuery> read_query(const Call& call) {
                          std::string(query->find("cursor")), *limit};
 }
 
+struct MembersQuery {
+  MemberPlace after;
+  std::uint32_t limit = 0;
+};
+
+Result<MembersQuery> read_members_query(const Call& call) {
+  constexpr std::array<std::string_view, 2> kNames{"limit", "cursor"};
+  const auto query = Query::parse(call.request.query, kNames);
+  if (!query) return std::unexpected(query.error());
+  const auto limit = query->find_number("limit", kMembersMax, 1, kMembersMax);
+  if (!limit) return std::unexpected(limit.error());
+  const auto after = read_place(query->find("cursor"));
+  if (!after) return std::unexpected(bad_cursor());
+  return MembersQuery{*after, *limit};
+}
+
 void tell_page(Answer& answer, const Result<DeadLetterPage>& page) {
   if (!page) return answer.send_error(page.error());
   answer.send_json(200, write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
@@ -31,8 +48,7 @@ void tell_page(Answer& answer, const Result<DeadLetterPage>& page) {
                    }));
 }
 
-void tell_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry,
-                const std::vector<DeadLetterMember>* members) {
+void tell_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry, const MembersPage* members) {
   if (!entry) return answer.send_error(entry.error());
   if (!*entry) return answer.send_error({Code::NOT_FOUND, ""});
   std::string text;
@@ -57,13 +73,19 @@ void list_dead_letters(Call call) {
 void find_dead_letter(Call call) {
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
+  const auto query = read_members_query(call);
+  if (!query) return call.answer.send_error(query.error());
   do_later(call.services, std::move(call.answer),
-           [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call)](Answer& answer) {
+           [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
+            query = *query](Answer& answer) {
              const auto entry = records.find_dead_letter(tenant, id);
              if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
-             const auto members = records.list_members(id, kMembersMax);
+             auto members = records.list_members(id, query.limit, query.after);
              if (!members) return answer.send_error(members.error());
-             tell_entry(answer, entry, &*members);
+             const bool more = members->size() == query.limit;
+             const std::string next = more ? write_place(place_of(members->back())) : std::string();
+             const MembersPage page{*std::move(members), next};
+             tell_entry(answer, entry, &page);
            });
 }
 

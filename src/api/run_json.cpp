@@ -110,7 +110,7 @@ void append_steps(std::string& text, const std::vector<MemberStep>& steps) {
 
 }  // namespace
 
-void append_dead_letter(std::string& text, const DeadLetter& entry, const std::vector<DeadLetterMember>* members) {
+void append_dead_letter(std::string& text, const DeadLetter& entry, const MembersPage* page) {
   ObjectOut out(text);
   out.id("id", entry.id).word("tenant", entry.tenant).text("function", entry.function).text("code", entry.code);
   out.text("reason", entry.reason).id("latest_run", entry.latest_run);
@@ -118,10 +118,10 @@ void append_dead_letter(std::string& text, const DeadLetter& entry, const std::v
   out.instant("opened_at", entry.opened_at).instant("updated_at", entry.updated_at);
   if (entry.acknowledged_at)
     out.instant("acknowledged_at", *entry.acknowledged_at).text("acknowledged_by", entry.acknowledged_by);
-  if (members != nullptr) {
+  if (page != nullptr) {
     out.raw("members", "[");
-    for (const DeadLetterMember& member : *members) {
-      if (&member != members->data()) text.push_back(',');
+    for (const DeadLetterMember& member : page->members) {
+      if (&member != page->members.data()) text.push_back(',');
       ObjectOut item(text);
       item.id("run", member.run).number("generation", member.generation);
       if (!member.key.empty()) item.text("key", member.key);
@@ -131,6 +131,7 @@ void append_dead_letter(std::string& text, const DeadLetter& entry, const std::v
       item.end();
     }
     text.push_back(']');
+    if (!page->next.empty()) out.text("next", page->next);
   }
   out.end();
 }

@@ -19,8 +19,12 @@ std::string to_json(const Run& run, Payloads payloads, std::string_view progress
 // {"counts":[{"reason","count","first","last"}],"latest":[{"at","reason","caller"}]}
 void append_suppressed(std::string& out, const Duplicates& suppressed);
 
+struct MembersPage {
+  std::vector<DeadLetterMember> members;
+  std::string next;  // empty at the end
+};
 // With its members where they are given.
-void append_dead_letter(std::string& out, const DeadLetter& entry, const std::vector<DeadLetterMember>* members);
+void append_dead_letter(std::string& out, const DeadLetter& entry, const MembersPage* page);
 // Never the secret's hash.
 void append_token(std::string& out, const TokenRecord& token, std::string_view whole_token = {});
 

@@ -11,8 +11,6 @@ StepKind kind_of(const Move& move) {
   return StepKind::retried;
 }
 
-MemberPlace place_of(const DeadLetterMember& member) { return {uuid_counter(member.run), member.generation}; }
-
 MemberMoved move_member(Applying with, const LetterMove& wish, const DeadLetterMember& member) {
   const auto run = with.tables.find(member.run);
   // Gone, or opened again since: this failure is no longer what stands.
@@ -39,7 +37,7 @@ std::optional<LetterMoved> apply_letter_move(Applying with, const LetterMove& wi
                                    : MemberMoved{id, false, Error{Code::NOT_FOUND, "no member of the dead letter"}});
   }
   if (!wish.runs.empty()) return moved;
-  const auto slice = with.tables.list_members(letter->id, read_place(wish.cursor), wish.limit);
+  const auto slice = with.tables.list_members(letter->id, read_place(wish.cursor).value_or(MemberPlace{}), wish.limit);
   for (const DeadLetterMember& member : slice) moved.members.push_back(move_member(with, wish, member));
   if (!slice.empty() && slice.size() == wish.limit) moved.next = write_place(place_of(slice.back()));
   return moved;

@@ -38,10 +38,13 @@ std::string write_cursor(std::uint64_t counter) {
 
 Error bad_cursor() { return {Code::INVALID_ARGUMENT, "`cursor` must be the `next` of the page before"}; }
 
-MemberPlace read_place(std::string_view cursor) {
-  const std::size_t dot = std::min(cursor.find('.'), cursor.size());
-  const std::string_view rest = cursor.substr(std::min(dot + 1, cursor.size()));
-  return {parse(cursor.substr(0, dot)).value_or(0), static_cast<std::uint32_t>(parse(rest).value_or(0))};
+std::optional<MemberPlace> read_place(std::string_view cursor) {
+  if (cursor.empty()) return MemberPlace{};
+  const std::size_t dot = cursor.find('.');
+  if (dot == cursor.npos) return std::nullopt;
+  const auto counter = parse(cursor.substr(0, dot)), generation = parse(cursor.substr(dot + 1));
+  if (!counter || !generation || *generation > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  return MemberPlace{*counter, static_cast<std::uint32_t>(*generation)};
 }
 
 std::string write_place(const MemberPlace& place) {

@@ -18,8 +18,8 @@ std::uint64_t read_cursor(std::string_view cursor);
 std::string write_cursor(std::uint64_t counter);
 // INVALID_ARGUMENT, for a cursor that is none of ours.
 Error bad_cursor();
-// The same for a place among a dead letter's members.
-MemberPlace read_place(std::string_view cursor);
+// The same for a place among a dead letter's members: an empty one starts before the first, none is ours otherwise.
+std::optional<MemberPlace> read_place(std::string_view cursor);
 std::string write_place(const MemberPlace& place);
 
 DeadLetterMember describe_member(const Run& failed);

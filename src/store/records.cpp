@@ -19,4 +19,6 @@ std::optional<Role> parse_role(std::string_view text) {
   return std::nullopt;
 }
 
+MemberPlace place_of(const DeadLetterMember& member) { return {uuid_counter(member.run), member.generation}; }
+
 }  // namespace latchkey

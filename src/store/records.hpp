@@ -46,6 +46,15 @@ struct DeadLetterMember {
   std::vector<MemberStep> steps;  // in the order of StepKind
 };
 
+// Where a member stands in its entry: by the run's counter, then by generation.
+struct MemberPlace {
+  std::uint64_t counter = 0;
+  std::uint32_t generation = 0;
+  auto operator<=>(const MemberPlace&) const = default;
+};
+
+MemberPlace place_of(const DeadLetterMember& member);
+
 // What a person wants done about an entry's members: RetryByHand, ResolveCompleted or ResolveFailed.
 struct LetterMove {
   std::optional<std::string> tenant;  // none: any
@@ -100,7 +109,9 @@ class Records {
   virtual ~Records() = default;
   virtual Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) = 0;
   virtual Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) = 0;
-  virtual Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit) = 0;
+  // The members behind `after`, in the order of their place. Fewer than `limit`: those are the last.
+  virtual Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
+                                                             MemberPlace after = {}) = 0;
   // Idempotent: the first acknowledgement stands. None when there is no such entry.
   virtual Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                         const std::string& actor) = 0;

@@ -25,13 +25,6 @@ struct PurgeSlice {
   bool more = false;  // false: the end was reached, the next call starts at the beginning
 };
 
-// Where a member stands in its entry: by the run's counter, then by generation.
-struct MemberPlace {
-  std::uint64_t counter = 0;
-  std::uint32_t generation = 0;
-  auto operator<=>(const MemberPlace&) const = default;
-};
-
 class Tables {
  public:
   virtual ~Tables() = default;

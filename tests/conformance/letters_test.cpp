@@ -18,6 +18,23 @@ class LetterMoves : public StoreTest {
 };
 LK_CONFORMANCE(LetterMoves);
 
+TEST_P(LetterMoves, MembersAreListedPageByPage) {
+  std::vector<RunId> failed;
+  for (const char* key : {"a", "b", "c", "d"}) failed.push_back(fail_one(key).run.id());
+  const Uuid letter = *fail_one("b").dead_letter;  // its second generation: another member
+  const auto all = members(letter);
+  ASSERT_EQ(all.size(), 5u);
+  std::vector<std::pair<RunId, std::uint32_t>> seen;
+  for (MemberPlace after{};;) {
+    const auto page = records().list_members(letter, 2, after).value();
+    for (const DeadLetterMember& member : page) seen.emplace_back(member.run, member.generation);
+    if (page.size() < 2) break;
+    after = place_of(page.back());
+  }
+  using Seen = std::vector<std::pair<RunId, std::uint32_t>>;
+  EXPECT_EQ(seen, (Seen{{failed[0], 1}, {failed[1], 1}, {failed[1], 2}, {failed[2], 1}, {failed[3], 1}}));
+}
+
 TEST_P(LetterMoves, RetryOpensAllMembersOnceWithWhoAndWhen) {
   const Settled a = fail_one("a"), b = fail_one("b");
   advance(1s);

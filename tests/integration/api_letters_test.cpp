@@ -41,6 +41,21 @@ TEST_F(ApiLettersTest, DeadLettersAreRetriedAndResolved) {
   EXPECT_TRUE(entry.has("/members/2/steps/0/at"));
 }
 
+TEST_F(ApiLettersTest, MembersComePageByPage) {
+  const Heard a = fail_one("a"), b = fail_one("b"), c = fail_one("c");
+  const std::string letter = "/v1/dead-letters/" + a.at("/dead_letter_id");
+  EXPECT_FALSE(admin().get(letter).has("/next")) << "they are all there";
+  const Heard first = admin().get(letter + "?limit=2");
+  EXPECT_EQ(first.at("/members/1/run"), b.at("/run/id"));
+  EXPECT_FALSE(first.has("/members/2"));
+  const Heard second = admin().get(letter + "?limit=2&cursor=" + first.at("/next"));
+  EXPECT_EQ(second.at("/members/0/run"), c.at("/run/id"));
+  EXPECT_FALSE(second.has("/members/1"));
+  EXPECT_FALSE(second.has("/next"));
+  for (const char* wrong : {"?cursor=1", "?cursor=1.x", "?cursor=.", "?limit=501", "?page=2"})
+    EXPECT_EQ(admin().get(letter + wrong).at("/code"), "INVALID_ARGUMENT") << wrong;
+}
+
 TEST_F(ApiLettersTest, OnlyItsTenantsOrgAdminMayMoveThem) {
   const Heard a = fail_one("a");
   const std::string letter = "/v1/dead-letters/" + a.at("/dead_letter_id");

@@ -47,12 +47,9 @@ std::optional<DeadLetter> MemoryTables::find_dead_letter(Uuid id) {
 std::vector<DeadLetterMember> MemoryTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
   const auto at = letters.find(dead_letter);
   if (at == letters.end()) return {};
-  const auto place = [](const DeadLetterMember& member) {
-    return MemberPlace{uuid_counter(member.run), member.generation};
-  };
   std::vector<DeadLetterMember> members = at->second.members;
-  std::erase_if(members, [&](const DeadLetterMember& member) { return place(member) <= after; });
-  std::ranges::sort(members, {}, place);
+  std::erase_if(members, [&](const DeadLetterMember& member) { return place_of(member) <= after; });
+  std::ranges::sort(members, {}, place_of);
   if (members.size() > limit) members.resize(limit);
   return members;
 }

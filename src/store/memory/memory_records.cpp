@@ -32,12 +32,10 @@ Result<std::optional<DeadLetter>> MemoryStore::find_dead_letter(const std::optio
   return at->second.entry;
 }
 
-Result<std::vector<DeadLetterMember>> MemoryStore::list_members(Uuid dead_letter, std::uint32_t limit) {
+Result<std::vector<DeadLetterMember>> MemoryStore::list_members(Uuid dead_letter, std::uint32_t limit,
+                                                                MemberPlace after) {
   const std::lock_guard lock(mutex_);
-  std::vector<DeadLetterMember> members;
-  if (const auto at = tables_.letters.find(dead_letter); at != tables_.letters.end()) members = at->second.members;
-  if (members.size() > limit) members.resize(limit);
-  return members;
+  return tables_.list_members(dead_letter, after, limit);
 }
 
 Result<std::optional<DeadLetter>> MemoryStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,

@@ -35,7 +35,8 @@ class MemoryStore final : public Store, private Records {
  private:
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
   Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
-  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit) override;
+  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
+                                                     MemberPlace after = {}) override;
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override;
   Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;

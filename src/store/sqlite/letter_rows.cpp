@@ -68,6 +68,14 @@ DeadLetterMember read_member(const Statement& row) {
           .at = from_ms(row.integer(7))};
 }
 
+std::vector<DeadLetterMember> read_members(Database& database, Uuid letter, MemberPlace after, std::uint32_t limit) {
+  Statement look_up = database.prepare(find_sql("list_members"));
+  look_up.bind(1, seq_of(letter)).bind(2, static_cast<Seq>(after.counter)).bind(3, after.generation).bind(4, limit);
+  std::vector<DeadLetterMember> members;
+  while (look_up.step()) members.push_back(read_member(look_up));
+  return members;
+}
+
 MemberStep read_step(const Statement& row) {
   return {.kind = static_cast<StepKind>(row.integer(0)),
           .by = std::string(row.bytes(1)),

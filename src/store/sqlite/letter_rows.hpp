@@ -12,6 +12,8 @@ DeadLetter read_letter(const Statement& row);
 void bind_member(Statement& add, const DeadLetterMember& member, const Uuid& letter);
 // The columns of list_members.
 DeadLetterMember read_member(const Statement& row);
+// Those behind `after`, in the order of their place; without their steps.
+std::vector<DeadLetterMember> read_members(Database& database, Uuid letter, MemberPlace after, std::uint32_t limit);
 MemberStep read_step(const Statement& row);
 
 }  // namespace latchkey

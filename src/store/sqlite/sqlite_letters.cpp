@@ -67,14 +67,7 @@ std::optional<DeadLetter> SqliteTables::find_dead_letter(Uuid id) {
 }
 
 std::vector<DeadLetterMember> SqliteTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
-  Statement look_up = database_.prepare(find_sql("members_after"));
-  look_up.bind(1, seq_of(dead_letter))
-      .bind(2, static_cast<Seq>(after.counter))
-      .bind(3, after.generation)
-      .bind(4, limit);
-  std::vector<DeadLetterMember> members;
-  while (look_up.step()) members.push_back(read_member(look_up));
-  return members;
+  return read_members(database_, dead_letter, after, limit);
 }
 
 std::optional<DeadLetterMember> SqliteTables::find_member(Uuid dead_letter, RunId run) {

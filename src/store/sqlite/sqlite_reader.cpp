@@ -176,12 +176,9 @@ std::optional<DeadLetter> SqliteReader::find_dead_letter(const std::optional<std
   return letter;
 }
 
-std::vector<DeadLetterMember> SqliteReader::list_members(Uuid dead_letter, std::uint32_t limit) {
+std::vector<DeadLetterMember> SqliteReader::list_members(Uuid dead_letter, std::uint32_t limit, MemberPlace after) {
   const std::lock_guard lock(mutex_);
-  Statement look_up = database_.prepare(find_sql("list_members"));
-  look_up.bind(1, seq_of(dead_letter)).bind(2, limit);
-  std::vector<DeadLetterMember> members;
-  while (look_up.step()) members.push_back(read_member(look_up));
+  std::vector<DeadLetterMember> members = read_members(database_, dead_letter, after, limit);
   Statement steps = database_.prepare(find_sql("list_steps"));
   for (DeadLetterMember& member : members) {
     steps.reset();

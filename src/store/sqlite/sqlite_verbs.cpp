@@ -163,8 +163,10 @@ Result<DeadLetterPage> SqliteStore::list_dead_letters(const DeadLetterQuery& que
 Result<std::optional<DeadLetter>> SqliteStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.find_dead_letter(tenant, id); });
 }
-Result<std::vector<DeadLetterMember>> SqliteStore::list_members(Uuid dead_letter, std::uint32_t limit) {
-  return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list_members(dead_letter, limit); });
+Result<std::vector<DeadLetterMember>> SqliteStore::list_members(Uuid dead_letter, std::uint32_t limit,
+                                                                MemberPlace after) {
+  return read(&SqliteStore::lister_,
+              [&](SqliteReader& reader) { return reader.list_members(dead_letter, limit, after); });
 }
 Result<std::optional<DeadLetter>> SqliteStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                            const std::string& actor) {

@@ -117,9 +117,6 @@ SELECT * FROM lk_dead_letters
 WHERE number < ?1 AND (?2 IS NULL OR tenant = ?2) AND (?3 = '' OR function = ?3) AND (?4 OR acknowledged_at IS NULL)
 ORDER BY number DESC LIMIT ?5
 -- name: list_members
-SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members WHERE letter = ?1
-ORDER BY at, seq LIMIT ?2
--- name: members_after
 SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members
 WHERE letter = ?1 AND (seq, generation) > (?2, ?3) ORDER BY seq, generation LIMIT ?4
 -- name: find_member
