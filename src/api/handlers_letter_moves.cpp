@@ -2,13 +2,13 @@
 #include "api/handlers.hpp"
 #include "api/json_in.hpp"
 #include "api/json_out.hpp"
+#include "api/resolution.hpp"
 
 namespace latchkey::api {
 namespace {
 
 constexpr std::size_t kNamedMax = 500;
 constexpr std::size_t kProblemsMax = 100;
-constexpr std::size_t kNoteMax = 4096;
 
 // What became of the members of an entry.
 struct Tally {
@@ -89,11 +89,8 @@ struct RetryBody {
   std::vector<RunId> runs;
   RetryByHand retry;
 };
-struct ResolveBody {
+struct ResolveBody : Resolution {
   std::vector<RunId> runs;
-  std::string outcome;
-  std::string result;
-  std::string note;
 };
 
 constexpr std::array kRetryMembers{
@@ -101,26 +98,13 @@ constexpr std::array kRetryMembers{
     Member<RetryBody>{"fresh_effect_key",
                       [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
 };
+constexpr auto& kSaid = kResolutionMembers<ResolveBody>;
 constexpr std::array kResolveMembers{
     Member<ResolveBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
-    Member<ResolveBody>{"outcome", [](auto& body, auto& value) { return read_text(value, body.outcome); }},
-    Member<ResolveBody>{"result",
-                        [](auto& body, auto& value) {
-                          body.result = value.raw;
-                          return Fault{};
-                        }},
-    Member<ResolveBody>{"note", [](auto& body, auto& value) { return read_text(value, body.note); }},
+    kSaid[0],
+    kSaid[1],
+    kSaid[2],
 };
-
-Result<Move> make_move(const ResolveBody& body) {
-  const auto wrong = [](const char* detail) { return fail(Code::INVALID_ARGUMENT, detail); };
-  if (body.note.size() > kNoteMax) return wrong("`note` has more than 4096 bytes");
-  if (body.outcome == "failed" && !body.result.empty())
-    return wrong("`result` goes with the outcome `completed` alone");
-  if (body.outcome == "completed") return ResolveCompleted{body.result};
-  if (body.outcome == "failed") return ResolveFailed{body.note};
-  return wrong("`outcome` must be completed or failed; /retry opens the runs again");
-}
 
 }  // namespace
 
@@ -133,7 +117,7 @@ void retry_dead_letter(Call call) {
 void resolve_dead_letter(Call call) {
   auto body = read_body(call.request, kResolveMembers);
   if (!body) return call.answer.send_error(body.error());
-  auto move = make_move(*body);
+  auto move = make_move(*body, Rerun::refused);
   if (!move) return call.answer.send_error(move.error());
   start_moving(std::move(call), std::move(body->runs), *std::move(move), std::move(body->note));
 }

@@ -1,17 +1,13 @@
 // What a person does to a run: cancel, retry, resolve.
 #include "api/handlers.hpp"
 #include "api/json_in.hpp"
+#include "api/resolution.hpp"
 #include "api/run_json.hpp"
 
 namespace latchkey::api {
 namespace {
 
 struct CancelBody {};
-struct ResolveBody {
-  std::string outcome;
-  std::string result;
-  std::string note;
-};
 
 constexpr std::array<Member<CancelBody>, 0> kCancelMembers{};
 
@@ -19,25 +15,6 @@ constexpr std::array kRetryMembers{
     Member<RetryByHand>{"fresh_effect_key",
                         [](auto& body, auto& value) { return read_flag(value, body.fresh_effect_key); }},
 };
-
-constexpr std::array kResolveMembers{
-    Member<ResolveBody>{"outcome", [](auto& body, auto& value) { return read_text(value, body.outcome); }},
-    Member<ResolveBody>{"result",
-                        [](auto& body, auto& value) {
-                          body.result = value.raw;
-                          return Fault{};
-                        }},
-    Member<ResolveBody>{"note", [](auto& body, auto& value) { return read_text(value, body.note); }},
-};
-
-Result<Move> make_move(ResolveBody body) {
-  if (body.outcome != "completed" && !body.result.empty())
-    return fail(Code::INVALID_ARGUMENT, "`result` goes with the outcome `completed` alone");
-  if (body.outcome == "completed") return ResolveCompleted{std::move(body.result)};
-  if (body.outcome == "failed") return ResolveFailed{std::move(body.note)};
-  if (body.outcome == "rerun") return ResolveRerun{};
-  return fail(Code::INVALID_ARGUMENT, "`outcome` must be completed, failed or rerun");
-}
 
 void make(Call call, Move move) {
   auto tenant = find_tenant(*call.principal, call.request, "");
@@ -67,9 +44,9 @@ void retry_run(Call call) {
 }
 
 void resolve_run(Call call) {
-  auto body = read_body(call.request, kResolveMembers);
+  const auto body = read_body(call.request, kResolutionMembers<Resolution>);
   if (!body) return call.answer.send_error(body.error());
-  auto move = make_move(*std::move(body));
+  auto move = make_move(*body, Rerun::allowed);
   if (!move) return call.answer.send_error(move.error());
   make(std::move(call), *std::move(move));
 }

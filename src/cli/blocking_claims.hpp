@@ -16,15 +16,7 @@ class BlockingClaims {
   virtual Result<ClaimReply> claim(const ClaimRequest& request) = 0;
   virtual Result<std::vector<ExtendReply>> extend(const std::vector<ExtendRequest>& requests) = 0;
   virtual Result<std::vector<SettleReply>> settle(const std::vector<SettleRequest>& requests) = 0;
-  // Cancels a run that waits for its next try, so that its key is free. False, and nothing is done, when it no longer
-  // waits.
-  virtual Result<bool> end_between_tries(const Run& run) = 0;
 };
-
-// Nobody has taken it since `before` was seen.
-inline bool is_waiting_still(const Run& now, const Run& before) {
-  return now.as<Queued>() != nullptr && now.fence == before.fence;
-}
 
 // One call after the other. The destructor waits for the call in hand.
 class ClaimsOnThread final : public Claims {

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/status_line.hpp"
 
 namespace latchkey {
 
@@ -21,7 +22,8 @@ struct CliContext {
   Random& random;
   std::vector<std::string> behind_dashes;  // what stood behind the first `--`
   bool has_dashes = false;
-  std::function<void(int)> set_exit;  // called once per run, with 0 on success
+  std::function<void(int)> set_exit;                // called once per run, with 0 on success
+  StatusLine::On status = StatusLine::On::nothing;  // where long work shows how far it is
 
   // `latchkey: CODE: detail`, and the exit code that goes with it.
   void report(const Error& error) const { report(error, exit_code_of(error.code)); }

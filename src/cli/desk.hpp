@@ -2,6 +2,7 @@
 // at a time, and a server. Calls block. Errors: NOT_FOUND, MOVE_REFUSED, and those of store and connection.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,9 +47,12 @@ class Desk {
   virtual Result<Run> find_run(RunId id) = 0;
   virtual Result<Run> move_run(RunId id, Move move) = 0;
   virtual Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) = 0;
+  // With every member; those that come or go meanwhile may or may not be in it.
   virtual Result<DeadLetterWhole> find_dead_letter(Uuid id) = 0;
   virtual Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) = 0;
-  virtual Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor) = 0;
+  // `so_far` is told now and then, where it is done in parts: a server says nothing before the end.
+  virtual Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor,
+                                            const std::function<void(const MembersMoved&)>& so_far) = 0;
   // A server only: SERVER_UNREACHABLE from the embedded store.
   virtual Result<NewToken> create_token(const TokenWish& wish) = 0;
   virtual Result<std::vector<TokenRecord>> list_tokens() = 0;

@@ -7,7 +7,10 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "api/json_out.hpp"
+#include "api/run_json.hpp"
 #include "cli/listing.hpp"
+#include "cli/resolve_options.hpp"
 #include "cli/table.hpp"
 #include "cli/wire.hpp"
 
@@ -27,9 +30,9 @@ Result<void> list(const DlqOptions& options, std::ostream& out, Desk& desk) {
                                             .limit = options.limit});
   if (!page) return std::unexpected(page.error());
   if (options.json) {
-    std::vector<std::string> items;
-    for (const DeadLetter& entry : page->entries) items.push_back(wire::write_dead_letter(entry));
-    out << wire::write_page(items, page->next) << '\n';
+    out << api::write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
+      api::append_dead_letter(text, entry, nullptr);
+    }) << '\n';
     return {};
   }
   Table table({"DEAD LETTER", "TENANT", "FUNCTION", "COUNT", "CODE", "UPDATED", "READ", "REASON"});
@@ -65,11 +68,10 @@ Result<void> show(std::ostream& out, Desk& desk, Uuid id, const IdOptions& optio
   const auto whole = desk.find_dead_letter(id);
   if (!whole) return std::unexpected(whole.error());
   if (options.json) {
-    std::vector<std::string> members;
-    for (const DeadLetterMember& member : whole->members) members.push_back(wire::write_member(member));
-    std::string entry = wire::write_dead_letter(whole->entry);
-    entry.pop_back();
-    out << fmt::format("{},\"members\":[{}]}}\n", entry, fmt::join(members, ","));
+    const api::MembersPage all{whole->members, ""};
+    std::string text;
+    api::append_dead_letter(text, whole->entry, &all);
+    out << text << '\n';
     return {};
   }
   print_entry(out, whole->entry);
@@ -92,7 +94,9 @@ Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions
   const auto entry = desk.acknowledge(id, actor());
   if (!entry) return std::unexpected(entry.error());
   if (options.json) {
-    out << wire::write_dead_letter(*entry) << '\n';
+    std::string text;
+    api::append_dead_letter(text, *entry, nullptr);
+    out << text << '\n';
   } else {
     print_entry(out, *entry);
   }
@@ -102,28 +106,17 @@ Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions
 struct MembersOptions {
   std::vector<std::string> runs;
   bool fresh_effect_key = false;
-  std::string outcome;
-  std::string result;
-  std::string note;
+  ResolveOptions resolve;
 };
 
 Result<MembersWish> make_wish(const MembersOptions& options, Move move) {
-  MembersWish wish{.runs = {}, .move = std::move(move), .note = options.note};
+  MembersWish wish{.runs = {}, .move = std::move(move), .note = options.resolve.note};
   for (const std::string& text : options.runs) {
     const auto run = parse_uuid(text);
     if (!run) return fail(Code::USAGE, "`--run` wants the id of a run, not " + text);
     wish.runs.push_back(*run);
   }
   return wish;
-}
-
-Result<Move> resolve_of(const MembersOptions& options) {
-  if (options.outcome == "failed" && !options.result.empty())
-    return fail(Code::USAGE, "`--result` goes with `--outcome completed` alone");
-  if (!options.result.empty() && !wire::is_json(options.result))
-    return fail(Code::INVALID_JSON, "`--result` is not JSON");
-  if (options.outcome == "completed") return ResolveCompleted{options.result};
-  return ResolveFailed{options.note};
 }
 
 std::string to_json(const MembersMoved& moved) {
@@ -136,8 +129,15 @@ std::string to_json(const MembersMoved& moved) {
 }
 
 // Each member on its own. That a run which was named is refused is an error; of all members some may well be.
-Result<void> move_members(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options, const MembersWish& wish) {
-  const auto moved = desk.move_members(id, wish, actor());
+Result<void> move_members(const CliContext& context, Desk& desk, Uuid id, const IdOptions& options,
+                          const MembersWish& wish) {
+  StatusLine status(context.err, context.status);
+  const auto moved = desk.move_members(id, wish, actor(), [&](const MembersMoved& so_far) {
+    status.show(fmt::format("latchkey: {} of its runs looked at, {} changed",
+                            so_far.changed + so_far.unchanged + so_far.refused, so_far.changed));
+  });
+  status.clear();
+  std::ostream& out = context.out;
   if (!moved) return std::unexpected(moved.error());
   if (options.json) {
     out << to_json(*moved) << '\n';
@@ -155,10 +155,10 @@ void add_retry(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
       add_id_command(dlq, "retry", "Open its failed runs again; the next call of each key runs it", context,
-                     [wanted, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                     [wanted, &context](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
                        const auto wish = make_wish(*wanted, RetryByHand{wanted->fresh_effect_key});
                        if (!wish) return std::unexpected(wish.error());
-                       return move_members(out, desk, id, options, *wish);
+                       return move_members(context, desk, id, options, *wish);
                      });
   command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
   command->add_flag("--fresh-effect-key", wanted->fresh_effect_key, "Let the sink see it as another request");
@@ -168,19 +168,18 @@ void add_resolve(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
       add_id_command(dlq, "resolve", "Say what became of its failed runs", context,
-                     [wanted, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
-                       auto move = resolve_of(*wanted);
+                     [wanted, &context](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                       auto move = make_move(wanted->resolve);
                        if (!move) return std::unexpected(move.error());
                        const auto wish = make_wish(*wanted, *std::move(move));
                        if (!wish) return std::unexpected(wish.error());
-                       return move_members(out, desk, id, options, *wish);
+                       return move_members(context, desk, id, options, *wish);
                      });
-  command->add_option("--outcome", wanted->outcome, "completed: it was done after all; failed: it was looked at")
-      ->required()
-      ->check(CLI::IsMember({"completed", "failed"}));
+  add_resolve_options(*command, wanted->resolve,
+                      {.outcomes = {"completed", "failed"},
+                       .outcome = "completed: it was done after all; failed: it was looked at",
+                       .note = "Why, kept with the members"});
   command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
-  command->add_option("--result", wanted->result, "JSON that repeats get (completed)");
-  command->add_option("--note", wanted->note, "Why, kept with the members");
 }
 
 }  // namespace

@@ -8,22 +8,6 @@ namespace {
 
 constexpr std::uint32_t kSlice = 100;
 
-struct Suppressed {
-  RunId run;
-  std::string_view reason;
-};
-
-std::optional<Suppressed> find_suppressed(const ClaimReply& reply) {
-  if (const auto* busy = std::get_if<Busy>(&reply)) return Suppressed{busy->run.id(), facts(busy->code).name};
-  if (const auto* early = std::get_if<NotDue>(&reply)) return Suppressed{early->run.id(), facts(Code::NOT_DUE).name};
-  if (const auto* doubted = std::get_if<Doubted>(&reply))
-    return Suppressed{doubted->run.id(), facts(Code::OUTCOME_UNKNOWN).name};
-  if (const auto* replay = std::get_if<Replay>(&reply)) return Suppressed{replay->run.id(), kReplayed};
-  if (const auto* mismatch = std::get_if<Mismatch>(&reply))
-    return Suppressed{mismatch->existing, facts(Code::KEY_REUSED).name};
-  return std::nullopt;
-}
-
 }  // namespace
 
 template <class T, class Locally, class Remotely>
@@ -75,20 +59,6 @@ Result<std::vector<SettleReply>> EmbeddedClaims::settle(const std::vector<Settle
   return decide<Replies>(
       [&](Store& store) { return wait_for<Replies>([&](auto done) { store.settle(requests, std::move(done)); }); },
       [&](RemoteClaims& server) { return server.settle(requests); });
-}
-
-Result<bool> EmbeddedClaims::end_between_tries(const Run& run) {
-  return decide<bool>(
-      [&](Store& store) -> Result<bool> {
-        const auto now = store.find(run.head->tenant, run.id());
-        if (!now) return std::unexpected(now.error());
-        if (!*now || !is_waiting_still(**now, run)) return false;
-        const auto moved = wait_for<MoveReply>(
-            [&](auto done) { store.move({run.head->tenant, run.id(), CancelByHand{}}, std::move(done)); });
-        if (!moved) return std::unexpected(moved.error());
-        return std::holds_alternative<Moved>(*moved);
-      },
-      [&](RemoteClaims& server) { return server.end_between_tries(run); });
 }
 
 }  // namespace latchkey

@@ -21,7 +21,6 @@ class EmbeddedClaims final : public BlockingClaims {
   Result<ClaimReply> claim(const ClaimRequest& request) override;
   Result<std::vector<ExtendReply>> extend(const std::vector<ExtendRequest>& requests) override;
   Result<std::vector<SettleReply>> settle(const std::vector<SettleRequest>& requests) override;
-  Result<bool> end_between_tries(const Run& run) override;
 
  private:
   // `locally` on the store, or `remotely` on claims at the server that owns it.

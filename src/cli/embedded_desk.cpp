@@ -1,9 +1,12 @@
 #include "cli/embedded_desk.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace latchkey {
 namespace {
 
-constexpr std::uint32_t kMembersMax = 500;
+constexpr std::uint32_t kMembersPage = 500;
 constexpr std::size_t kProblemsMax = 100;
 
 std::unexpected<Error> nothing(const char* what, const Uuid& id) {
@@ -54,15 +57,24 @@ Result<DeadLetterPage> EmbeddedDesk::list_dead_letters(const DeadLetterQuery& qu
   return use<DeadLetterPage>([&](Store& store) { return store.records().list_dead_letters(query); });
 }
 
+// A page at a time, so that others may use the store in between.
 Result<DeadLetterWhole> EmbeddedDesk::find_dead_letter(Uuid id) {
-  return use<DeadLetterWhole>([&](Store& store) -> Result<DeadLetterWhole> {
-    auto entry = store.records().find_dead_letter(tenant_, id);
-    if (!entry) return std::unexpected(entry.error());
-    if (!*entry) return nothing("dead letter", id);
-    auto members = store.records().list_members(id, kMembersMax);
-    if (!members) return std::unexpected(members.error());
-    return DeadLetterWhole{**std::move(entry), *std::move(members)};
+  auto entry = use<DeadLetter>([&](Store& store) -> Result<DeadLetter> {
+    auto found = store.records().find_dead_letter(tenant_, id);
+    if (!found) return std::unexpected(found.error());
+    if (!*found) return nothing("dead letter", id);
+    return **std::move(found);
   });
+  if (!entry) return std::unexpected(entry.error());
+  DeadLetterWhole whole{*std::move(entry), {}};
+  using Members = std::vector<DeadLetterMember>;
+  for (;;) {
+    const MemberPlace after = whole.members.empty() ? MemberPlace{} : place_of(whole.members.back());
+    auto page = use<Members>([&](Store& store) { return store.records().list_members(id, kMembersPage, after); });
+    if (!page) return std::unexpected(page.error());
+    std::ranges::move(*page, std::back_inserter(whole.members));
+    if (page->size() < kMembersPage) return whole;
+  }
 }
 
 Result<DeadLetter> EmbeddedDesk::acknowledge(Uuid id, const std::string& actor) {
@@ -74,24 +86,29 @@ Result<DeadLetter> EmbeddedDesk::acknowledge(Uuid id, const std::string& actor) 
   });
 }
 
-Result<MembersMoved> EmbeddedDesk::move_members(Uuid letter, const MembersWish& wish, const std::string& actor) {
-  return use<MembersMoved>([&](Store& store) -> Result<MembersMoved> {
-    LetterMove slice{
-        .tenant = tenant_, .letter = letter, .runs = wish.runs, .move = wish.move, .by = actor, .note = wish.note};
-    MembersMoved all;
-    do {
-      const auto moved = store.records().move_dead_letter(slice);
-      if (!moved) return std::unexpected(moved.error());
-      if (!*moved) return nothing("dead letter", letter);
-      for (const MemberMoved& member : (*moved)->members) {
-        (member.refused ? all.refused : member.changed ? all.changed : all.unchanged) += 1;
-        if (member.refused && all.problems.size() < kProblemsMax)
-          all.problems.emplace_back(to_string(member.run), to_string(*member.refused));
-      }
-      slice.cursor = (*moved)->next;
-    } while (!slice.cursor.empty());
-    return all;
-  });
+// A slice at a time, so that others may use the store in between. Broken off, it is simply asked for again.
+Result<MembersMoved> EmbeddedDesk::move_members(Uuid letter, const MembersWish& wish, const std::string& actor,
+                                                const std::function<void(const MembersMoved&)>& so_far) {
+  LetterMove slice{
+      .tenant = tenant_, .letter = letter, .runs = wish.runs, .move = wish.move, .by = actor, .note = wish.note};
+  MembersMoved all;
+  do {
+    const auto moved = use<LetterMoved>([&](Store& store) -> Result<LetterMoved> {
+      auto part = store.records().move_dead_letter(slice);
+      if (!part) return std::unexpected(part.error());
+      if (!*part) return nothing("dead letter", letter);
+      return **std::move(part);
+    });
+    if (!moved) return std::unexpected(moved.error());
+    for (const MemberMoved& member : moved->members) {
+      (member.refused ? all.refused : member.changed ? all.changed : all.unchanged) += 1;
+      if (member.refused && all.problems.size() < kProblemsMax)
+        all.problems.emplace_back(to_string(member.run), to_string(*member.refused));
+    }
+    slice.cursor = moved->next;
+    so_far(all);
+  } while (!slice.cursor.empty());
+  return all;
 }
 
 Result<NewToken> EmbeddedDesk::create_token(const TokenWish&) { return needs_server(); }

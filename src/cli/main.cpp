@@ -38,7 +38,8 @@ int main(int count, char** values) {
                                .random = random,
                                .behind_dashes = {},
                                .has_dashes = dashes != all.end(),
-                               .set_exit = [&exit](int code) { exit = code; }};
+                               .set_exit = [&exit](int code) { exit = code; },
+                               .status = latchkey::StatusLine::find()};
   if (context.has_dashes) context.behind_dashes.assign(dashes + 1, all.end());
   CLI::App app("Latchkey makes things happen once", "latchkey");
   latchkey::add_commands(app, context);

@@ -207,16 +207,4 @@ Result<std::vector<SettleReply>> RemoteClaims::settle(const std::vector<SettleRe
   return replies;
 }
 
-// Looks first: a cancel would also stop whoever has taken it since. Between the two calls somebody still may.
-Result<bool> RemoteClaims::end_between_tries(const Run& run) {
-  const auto found = server_.ask("GET", "/v1/runs/" + to_string(run.id()));
-  if (!found) return std::unexpected(found.error());
-  const auto now = wire::read_run(wire::member(*found, "run").value_or(*found));
-  if (!now) return std::unexpected(now.error());
-  if (!is_waiting_still(*now, run)) return false;
-  const auto cancelled = server_.ask("POST", path_of(run.id(), "cancel"), "{}");
-  if (!cancelled) return std::unexpected(cancelled.error());
-  return true;
-}
-
 }  // namespace latchkey

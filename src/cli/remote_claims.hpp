@@ -14,7 +14,6 @@ class RemoteClaims final : public BlockingClaims {
   Result<ClaimReply> claim(const ClaimRequest& request) override;
   Result<std::vector<ExtendReply>> extend(const std::vector<ExtendRequest>& requests) override;
   Result<std::vector<SettleReply>> settle(const std::vector<SettleRequest>& requests) override;
-  Result<bool> end_between_tries(const Run& run) override;
 
  private:
   Result<ServerReply> call(const std::string& target, const std::string& body,

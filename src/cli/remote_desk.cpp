@@ -119,15 +119,20 @@ Result<DeadLetterPage> RemoteDesk::list_dead_letters(const DeadLetterQuery& quer
 }
 
 Result<DeadLetterWhole> RemoteDesk::find_dead_letter(Uuid id) {
-  const auto object = server_.ask("GET", path_of("dead-letters", id));
-  if (!object) return std::unexpected(object.error());
-  auto entry = wire::read_dead_letter(*object);
-  if (!entry) return std::unexpected(entry.error());
-  DeadLetterWhole whole{*std::move(entry), {}};
-  simdjson::dom::array members;
-  if ((*object)["members"].get(members) == simdjson::SUCCESS)
-    for (const wire::Json member : members) whole.members.push_back(wire::read_member(member));
-  return whole;
+  std::optional<DeadLetterWhole> whole;
+  std::string cursor;
+  do {
+    const auto object = server_.ask("GET", path_of("dead-letters", id) + Query().add("cursor", cursor).text());
+    if (!object) return std::unexpected(object.error());
+    auto entry = wire::read_dead_letter(*object);
+    if (!entry) return std::unexpected(entry.error());
+    if (!whole) whole = DeadLetterWhole{*std::move(entry), {}};
+    simdjson::dom::array members;
+    if ((*object)["members"].get(members) == simdjson::SUCCESS)
+      for (const wire::Json member : members) whole->members.push_back(wire::read_member(member));
+    cursor = wire::text(*object, "next");
+  } while (!cursor.empty());
+  return *std::move(whole);
 }
 
 Result<DeadLetter> RemoteDesk::acknowledge(Uuid id, const std::string&) {  // the server knows who by the token
@@ -136,7 +141,8 @@ Result<DeadLetter> RemoteDesk::acknowledge(Uuid id, const std::string&) {  // th
   return wire::read_dead_letter(*entry);
 }
 
-Result<MembersMoved> RemoteDesk::move_members(Uuid letter, const MembersWish& wish, const std::string&) {
+Result<MembersMoved> RemoteDesk::move_members(Uuid letter, const MembersWish& wish, const std::string&,
+                                              const std::function<void(const MembersMoved&)>&) {
   auto [verb, body] = std::visit(MoveCall{}, wish.move);
   body.pop_back();  // goes on before its closing brace
   const auto add = [&](const std::string& member) { body.append(body.size() > 1 ? "," : "").append(member); };

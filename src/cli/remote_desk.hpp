@@ -16,7 +16,8 @@ class RemoteDesk final : public Desk {
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
   Result<DeadLetterWhole> find_dead_letter(Uuid id) override;
   Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) override;
-  Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor) override;
+  Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor,
+                                    const std::function<void(const MembersMoved&)>& so_far) override;
   Result<NewToken> create_token(const TokenWish& wish) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<void> revoke_token(const std::string& id) override;

@@ -99,7 +99,8 @@ class RunCall {
   RunCall(const RunOptions& options, const CliContext& context, BlockingClaims& claims)
       : options_(options),
         context_(context),
-        report_{context.err, context.clock, options.quiet ? Chatter::quiet : Chatter::full, options.key},
+        status_(context.err, context.status),
+        report_{context.err, context.clock, options.quiet ? Chatter::quiet : Chatter::full, options.key, status_},
         interrupts_(io_),
         command_({.arguments = context.behind_dashes, .signals = interrupts_.before()}, context.clock),
         clock_(context.clock, io_, [this] { return must_leave(); }),
@@ -117,7 +118,7 @@ class RunCall {
       interrupts_.cancel();
     });
     io_.run();
-    if (left_early_) end_between_tries();
+    if (left_early_) give_back_wait();
     return exit;
   }
 
@@ -152,6 +153,7 @@ class RunCall {
     } catch (const std::exception& error) {
       if (signal_) {
         left_early_ = true;
+        status_.clear();
         telling_.tell_given_up();
         return 128 + *signal_;
       }
@@ -160,20 +162,22 @@ class RunCall {
     }
   }
 
-  // The tries that were still to come are not made: the key is free at once, as after any Ctrl-C.
-  void end_between_tries() {
+  // The wait for the next try is given back, as a try would be: the next call makes it at once. By its fence, so that
+  // whoever has claimed the run meanwhile is not disturbed.
+  void give_back_wait() {
     const auto& run = telling_.between_tries();
     if (!run) return;
     interrupts_.restore();  // a second signal must be able to end this
-    const auto ended = claims_.end_between_tries(*run);
-    if (!ended)
-      return report_.refuse(fmt::format("{}; the key waits for its next try until {}", to_string(ended.error()),
+    const auto replies = claims_.settle({{run->head->tenant, run->id(), run->fence, Release{}}});
+    if (!replies)
+      return report_.refuse(fmt::format("{}; the key waits for its next try until {}", to_string(replies.error()),
                                         format_rfc3339(std::get<Queued>(run->state).due_at)));
-    if (*ended) report_.note(fmt::format("run {} is cancelled; the next call begins a new one", to_string(run->id())));
+    if (std::holds_alternative<Settled>(replies->front())) report_.note_given_back(run->id());
   }
 
   const RunOptions& options_;
   const CliContext& context_;
+  StatusLine status_;
   RunReport report_;
   asio::io_context io_{1};
   Interrupts interrupts_;

@@ -39,7 +39,10 @@ struct Cases : Fs... {
 
 }  // namespace
 
-void RunReport::refuse(const std::string& line) const { err << "latchkey: " + line + "\n" << std::flush; }
+void RunReport::refuse(const std::string& line) const {
+  status.clear();
+  err << "latchkey: " + line + "\n" << std::flush;
+}
 
 void RunReport::note(const std::string& line) const {
   if (chatter == Chatter::full) refuse(line);
@@ -67,6 +70,15 @@ int RunReport::replay(const Run& run) const {
   return 0;
 }
 
+void RunReport::note_given_back(RunId id) const {
+  note(fmt::format("interrupted; run {} is given back, the next call runs it again", to_string(id)));
+}
+
+void RunReport::show_waiting(RunId id, Duration since) const {
+  if (chatter == Chatter::full)
+    status.show(fmt::format("latchkey: waiting for run {}, {}", to_string(id), coarse(since)));
+}
+
 int RunReport::busy(Code code, const Run& run, Duration retry_after) const {
   const char* const why = code == Code::ALREADY_RUNNING  ? "is held by run"
                           : code == Code::ALREADY_QUEUED ? "is queued for a worker as run"
@@ -90,7 +102,7 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
     return EXIT_BUSY;
   }
   if (command.interrupted_by()) {
-    note(fmt::format("interrupted; run {} is given back, the next call runs it again", to_string(ran.run.id())));
+    note_given_back(ran.run.id());
     return 128 + *command.interrupted_by();
   }
   if (ran.run.as<Cancelled>()) {
@@ -114,6 +126,7 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
 }
 
 int RunReport::report(const RunOnceReply& reply, const Command& command) const {
+  status.clear();
   return std::visit(
       Cases{[&](const Ran& one) { return ran(one, command); },
             [&](const LostLease& lost) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/clock.hpp"
+#include "cli/status_line.hpp"
 #include "effects/command.hpp"
 #include "engine/run_once.hpp"
 
@@ -17,10 +18,14 @@ struct RunReport {
   Clock& clock;
   Chatter chatter = Chatter::full;
   std::string key;
+  StatusLine& status;
 
   // One line, "latchkey: …".
   void note(const std::string& line) const;
   void refuse(const std::string& line) const;
+  void note_given_back(RunId id) const;
+  // On a terminal, until something else is said.
+  void show_waiting(RunId id, Duration since) const;
 
   // The exit code. Prints a replay's kept output to stdout and stderr.
   int report(const RunOnceReply& reply, const Command& command) const;

@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "api/json_out.hpp"
+#include "api/run_json.hpp"
 #include "cli/listing.hpp"
+#include "cli/resolve_options.hpp"
 #include "cli/runs_watch.hpp"
 #include "cli/table.hpp"
-#include "cli/wire.hpp"
 
 namespace latchkey {
 namespace {
@@ -84,7 +86,7 @@ void print_run(std::ostream& out, const Run& run) {
 Result<void> show(std::ostream& out, const Result<Run>& run, const IdOptions& options) {
   if (!run) return std::unexpected(run.error());
   if (options.json) {
-    out << wire::write_run(*run, wire::Detail::whole) << '\n';
+    out << api::to_json(*run, api::Payloads::all) << '\n';
   } else {
     print_run(out, *run);
   }
@@ -100,9 +102,9 @@ Result<void> list(const RunsOptions& options, const CliContext& context, Desk& d
     print_runs(context.out, *page);
     return {};
   }
-  std::vector<std::string> items;
-  for (const Run& run : page->runs) items.push_back(wire::write_run(run, wire::Detail::listed));
-  context.out << wire::write_page(items, page->next) << '\n';
+  context.out << api::write_page(page->runs, page->next, [](std::string& text, const Run& run) {
+    api::append_run(text, run, api::Payloads::none);
+  }) << '\n';
   return {};
 }
 
@@ -123,38 +125,21 @@ void add_list(CLI::App& runs, const CliContext& context) {
   });
 }
 
-struct ResolveOptions {
-  std::string outcome;
-  std::string result;
-  std::string note;
-};
-
-Result<Move> make_move(const ResolveOptions& options) {
-  if (!options.result.empty() && options.outcome != "completed")
-    return fail(Code::USAGE, "`--result` goes with `--outcome completed` alone");
-  if (!options.note.empty() && options.outcome != "failed")
-    return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
-  if (!options.result.empty() && !wire::is_json(options.result))
-    return fail(Code::INVALID_JSON, "`--result` is not JSON");
-  if (options.outcome == "completed") return ResolveCompleted{options.result};
-  if (options.outcome == "failed") return ResolveFailed{options.note};
-  return ResolveRerun{};
-}
-
 void add_resolve(CLI::App& runs, const CliContext& context) {
   auto resolve = std::make_shared<ResolveOptions>();
   CLI::App* const command =
       add_id_command(runs, "resolve", "Say what became of a run that is in doubt", context,
                      [resolve, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                       if (!resolve->note.empty() && resolve->outcome != "failed")
+                         return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
                        auto move = make_move(*resolve);
                        if (!move) return std::unexpected(move.error());
                        return show(out, desk.move_run(id, *std::move(move)), options);
                      });
-  command->add_option("--outcome", resolve->outcome, "completed: its effect happened; failed: it did not; rerun: again")
-      ->check(CLI::IsMember({"completed", "failed", "rerun"}))
-      ->required();
-  command->add_option("--result", resolve->result, "JSON that repeats get (completed)");
-  command->add_option("--note", resolve->note, "Why, for the dead letter (failed)");
+  add_resolve_options(*command, *resolve,
+                      {.outcomes = {"completed", "failed", "rerun"},
+                       .outcome = "completed: its effect happened; failed: it did not; rerun: again",
+                       .note = "Why, for the dead letter (failed)"});
   command->footer(
       "Examples:\n  latchkey runs resolve ID --outcome completed --result '{\"sent\":true}'\n"
       "  latchkey runs resolve ID --outcome failed --note 'the bank never saw it'\n"

@@ -7,15 +7,15 @@
 #include <map>
 #include <ostream>
 
+#include "api/run_json.hpp"
 #include "cli/listing.hpp"
 #include "cli/table.hpp"
-#include "cli/wire.hpp"
 
 namespace latchkey {
 namespace {
 
 constexpr int kLookAgainMs = 300;
-constexpr std::uint32_t kOpenMax = 500;
+constexpr std::uint32_t kOpenPage = 500;
 
 struct WatchOptions {
   Place place;
@@ -31,9 +31,16 @@ struct Seen {
   bool operator==(const Seen&) const = default;
 };
 
+Instant since(const Run& run) {
+  if (const auto* running = run.as<Running>()) return running->started_at;
+  if (const auto* doubt = run.as<InDoubt>()) return doubt->since;
+  return run.head->created_at;
+}
+
 class Watch {
  public:
-  Watch(Desk& desk, const WatchOptions& options, std::ostream& out) : desk_(desk), options_(options), out_(out) {}
+  Watch(Desk& desk, const WatchOptions& options, const CliContext& context)
+      : desk_(desk), options_(options), out_(context.out), status_(context.err, context.status) {}
 
   // The run as it was settled.
   Result<Run> follow(RunId id) {
@@ -42,6 +49,7 @@ class Watch {
       if (!run) return run;
       print_if_changed(*run);
       if (run->is_settled()) return run;
+      status_.show(fmt::format("latchkey: {} since {}", to_string(run->status()), plain(since(*run))));
       ::poll(nullptr, 0, kLookAgainMs);
     }
   }
@@ -54,6 +62,7 @@ class Watch {
       for (const auto& [id, run] : *open) print_if_changed(run);
       if (auto ended = print_ended(*open); !ended) return ended;
       if (open->empty()) return {};
+      status_.show(fmt::format("latchkey: {} open", open->size()));
       ::poll(nullptr, 0, kLookAgainMs);
     }
   }
@@ -62,9 +71,13 @@ class Watch {
   Result<std::map<RunId, Run>> list_open() {
     std::map<RunId, Run> open;
     for (const Status status : {Status::queued, Status::running, Status::in_doubt}) {
-      auto page = desk_.list_runs({.tenant = options_.place.tenant, .status = status, .limit = kOpenMax});
-      if (!page) return std::unexpected(page.error());
-      for (Run& run : page->runs) open.insert_or_assign(run.id(), std::move(run));
+      ListQuery query{.tenant = options_.place.tenant, .status = status, .limit = kOpenPage};
+      do {
+        auto page = desk_.list_runs(query);
+        if (!page) return std::unexpected(page.error());
+        for (Run& run : page->runs) open.insert_or_assign(run.id(), std::move(run));
+        query.cursor = page->next;
+      } while (!query.cursor.empty());
     }
     return open;
   }
@@ -89,8 +102,9 @@ class Watch {
     const Seen now{run.status(), run.attempt, run.generation};
     const auto [at, is_new] = seen_.try_emplace(run.id(), now);
     if (!is_new && std::exchange(at->second, now) == now) return;
+    status_.clear();
     if (options_.json) {
-      out_ << wire::write_run(run, wire::Detail::listed) << '\n' << std::flush;
+      out_ << api::to_json(run, api::Payloads::none) << '\n' << std::flush;
       return;
     }
     out_ << fmt::format("{}  {:<9}  try {}/{}  {} {}{}\n", to_string(run.id()), to_string(run.status()), run.attempt,
@@ -102,6 +116,7 @@ class Watch {
   Desk& desk_;
   const WatchOptions& options_;
   std::ostream& out_;
+  StatusLine status_;
   std::map<RunId, Seen> seen_;
 };
 
@@ -111,7 +126,7 @@ void watch(const WatchOptions& options, const CliContext& context) {
     return context.report({Code::USAGE, "`" + options.id + "` is not an id; lists show them"});
   const auto desk = open_desk(options.place, context);
   if (!desk) return context.report(desk.error());
-  Watch watch(**desk, options, context.out);
+  Watch watch(**desk, options, context);
   if (!id) {
     const auto done = watch.follow_all();
     return done ? context.set_exit(0) : context.report(done.error());

@@ -9,6 +9,8 @@ namespace {
 
 // Between two words about the same trouble: doubled each time.
 constexpr Duration kFirstPause = std::chrono::seconds{15};
+// Who waits for less does not wonder.
+constexpr Duration kShownAfter = std::chrono::seconds{1};
 constexpr Duration kPauseMax = std::chrono::minutes{2};
 
 std::string describe(const Ending& ending) {
@@ -58,8 +60,18 @@ void TellingClaims::tell(const ClaimReply& reply) {
     between_tries_.reset();
   }
   const auto* busy = std::get_if<Busy>(&reply);
-  if (!settings_.waits || !busy || std::exchange(told_busy_, true)) return;
-  report_.note(fmt::format("waiting for run {}", to_string(busy->run.id())));
+  const auto* not_due = std::get_if<NotDue>(&reply);
+  if (!settings_.waits || (!busy && !not_due)) return report_.status.clear();
+  tell_waiting((busy ? busy->run : not_due->run).id());
+}
+
+void TellingClaims::tell_waiting(RunId id) {
+  const Duration now = report_.clock.elapsed();
+  if (!waiting_since_) {
+    waiting_since_ = now;
+    return report_.note(fmt::format("waiting for run {}", to_string(id)));
+  }
+  if (now - *waiting_since_ >= kShownAfter) report_.show_waiting(id, now - *waiting_since_);
 }
 
 void TellingClaims::tell(const SettleReply& reply) {

@@ -42,13 +42,14 @@ class TellingClaims final : public Claims {
  private:
   void tell(const ClaimReply& reply);
   void tell(const SettleReply& reply);
+  void tell_waiting(RunId id);
   void tell_unsettled(const Error& error);
   void tell_settled();
 
   Claims& claims_;
   const RunReport& report_;
   TellingSettings settings_;
-  bool told_busy_ = false;
+  std::optional<Duration> waiting_since_;
   std::optional<Won> won_;
   std::optional<Run> between_tries_;
   std::string ending_;  // "the command succeeded"

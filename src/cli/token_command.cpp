@@ -5,9 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "api/json_out.hpp"
+#include "api/run_json.hpp"
 #include "cli/listing.hpp"
 #include "cli/table.hpp"
-#include "cli/wire.hpp"
 
 namespace latchkey {
 namespace {
@@ -24,24 +25,13 @@ struct RevokeOptions {
   std::string id;
 };
 
-std::string write_token(const TokenRecord& token, const std::string& secret) {
-  std::vector<std::string> tenants;
-  for (const std::string& tenant : token.tenants) tenants.push_back(wire::quote(tenant));
-  const auto time = [](const char* name, std::optional<Instant> at) {
-    return at ? fmt::format(R"(,"{}":"{}")", name, format_rfc3339(*at)) : std::string();
-  };
-  return fmt::format(R"({{"id":{},{}"name":{},"role":"{}","tenants":[{}],"created_at":"{}"{}{}}})",
-                     wire::quote(token.id), secret.empty() ? "" : fmt::format(R"("token":{},)", wire::quote(secret)),
-                     wire::quote(token.name), to_string(token.role), fmt::join(tenants, ","),
-                     format_rfc3339(token.created_at), time("expires_at", token.expires_at),
-                     time("revoked_at", token.revoked_at));
-}
-
 Result<void> create(const CreateOptions& options, const CliContext& context, Desk& desk) {
   const auto token = desk.create_token(options.wish);
   if (!token) return std::unexpected(token.error());
   if (options.json) {
-    context.out << write_token(token->record, token->secret) << '\n';
+    std::string text;
+    api::append_token(text, token->record, token->secret);
+    context.out << text << '\n';
     return {};
   }
   context.err << fmt::format("latchkey: token {} is shown this once; keep it safe\n", token->record.id);
@@ -52,20 +42,20 @@ Result<void> create(const CreateOptions& options, const CliContext& context, Des
 Result<void> list(const ListOptions& options, std::ostream& out, Desk& desk) {
   const auto tokens = desk.list_tokens();
   if (!tokens) return std::unexpected(tokens.error());
-  std::vector<std::string> items;
+  if (options.json) {
+    out << api::write_page(*tokens, "", [](std::string& text, const TokenRecord& token) {
+      api::append_token(text, token);
+    }) << '\n';
+    return {};
+  }
   Table table({"TOKEN", "NAME", "ROLE", "TENANTS", "CREATED", "EXPIRES", "REVOKED"});
   for (const TokenRecord& token : *tokens) {
-    items.push_back(write_token(token, ""));
     table.add({token.id, plain(token.name, 40), std::string(to_string(token.role)),
                token.tenants.empty() ? "all" : plain(fmt::format("{}", fmt::join(token.tenants, " ")), 40),
                plain(token.created_at), token.expires_at ? plain(*token.expires_at) : "never",
                token.revoked_at ? plain(*token.revoked_at) : ""});
   }
-  if (options.json) {
-    out << wire::write_page(items, "") << '\n';
-  } else {
-    table.print(out);
-  }
+  table.print(out);
   return {};
 }
 

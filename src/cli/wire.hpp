@@ -1,4 +1,4 @@
-// Runs and dead letters as JSON: read from a server's answers, written for --json. Members as in api/openapi.yaml.
+// Runs and dead letters, read from a server's answers: what api/run_json.hpp writes.
 // Pure; safe from any thread.
 #pragma once
 
@@ -29,12 +29,5 @@ bool is_json(std::string_view text);
 Result<Run> read_run(Json object);
 Result<DeadLetter> read_dead_letter(Json object);
 DeadLetterMember read_member(Json object);
-
-enum class Detail : std::uint8_t { listed, whole };  // whole: with input and result
-std::string write_run(const Run& run, Detail detail);
-std::string write_dead_letter(const DeadLetter& entry);
-std::string write_member(const DeadLetterMember& member);
-// {"items":[…],"next":"…"|null}
-std::string write_page(const std::vector<std::string>& items, const std::string& next);
 
 }  // namespace latchkey::wire

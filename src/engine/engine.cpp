@@ -28,24 +28,6 @@ void forward_good(std::vector<Request> requests, Done<std::vector<Reply>> done, 
           });
 }
 
-struct Suppressed {
-  RunId run;
-  std::string_view reason;
-};
-
-// Which run stood in a claim's way, and why; none when it won.
-std::optional<Suppressed> find_suppressed(const ClaimReply& reply) {
-  if (const auto* busy = std::get_if<Busy>(&reply)) return Suppressed{busy->run.id(), facts(busy->code).name};
-  if (const auto* not_due = std::get_if<NotDue>(&reply))
-    return Suppressed{not_due->run.id(), facts(Code::NOT_DUE).name};
-  if (const auto* doubted = std::get_if<Doubted>(&reply))
-    return Suppressed{doubted->run.id(), facts(Code::OUTCOME_UNKNOWN).name};
-  if (const auto* replay = std::get_if<Replay>(&reply)) return Suppressed{replay->run.id(), kReplayed};
-  if (const auto* mismatch = std::get_if<Mismatch>(&reply))
-    return Suppressed{mismatch->existing, facts(Code::KEY_REUSED).name};
-  return std::nullopt;
-}
-
 }  // namespace
 
 Engine::Engine(Store& store, Clock& clock, EngineSettings settings)

@@ -6,16 +6,25 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "model/requests.hpp"
 #include "store/duplicates.hpp"
 
 namespace latchkey {
 
 inline constexpr std::string_view kReplayed = "REPLAYED";
 inline constexpr std::string_view kDuplicate = "DUPLICATE";  // enqueued again
+
+struct Suppressed {
+  RunId run;
+  std::string_view reason;
+};
+// Which run stood in a claim's way, and why; none when it won.
+std::optional<Suppressed> find_suppressed(const ClaimReply& reply);
 
 class Suppressions {
  public:

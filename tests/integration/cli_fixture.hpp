@@ -9,6 +9,7 @@
 
 #include "support/folder.hpp"
 #include "support/process.hpp"
+#include "support/terminal.hpp"
 
 namespace latchkey {
 
@@ -30,6 +31,10 @@ class CliTest : public testing::Test {
   std::unique_ptr<Process> start_program(Words words) const {
     return std::make_unique<Process>(
         ProcessSettings{std::move(words), {"LATCHKEY_DATA_DIR=" + data_dir_, "USER=tester"}});
+  }
+  Terminal start_on_terminal(Words words) const {
+    words.insert(words.begin(), LATCHKEY_BINARY);
+    return Terminal({std::move(words), {"LATCHKEY_DATA_DIR=" + data_dir_, "USER=tester", "TERM=xterm"}});
   }
   Answer call(Words words) const {
     const auto process = start(std::move(words));

@@ -1,7 +1,12 @@
 // What a person decides from the command line, on the embedded store and through a server.
 #include <signal.h>
 
+#include <filesystem>
+
 #include "integration/cli_fixture.hpp"
+#include "keying/key_hash.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "support/standings.hpp"
 
 namespace latchkey {
 namespace {
@@ -96,6 +101,71 @@ TEST_P(Desk, ARunIsWatchedUntilItIsSettled) {
   call(run("b", "exit 3"));
   const std::string failed = id_in(call({"runs", "list", "--json", "--key", "b"}).out);
   EXPECT_EQ(call({"runs", "watch", failed}).exit, 1);
+}
+
+class DeskOfMany : public CliTest {
+ protected:
+  static constexpr int kMany = 1001;  // two pages, and one
+
+  void SetUp() override {
+    std::filesystem::create_directory(data_dir_);
+    SystemClock clock;
+    SystemRandom random;
+    auto store = SqliteStore::open({.file = data_dir_ + "/latchkey.db", .stepped = true}, clock, random);
+    ASSERT_TRUE(store);
+    std::vector<SettleRequest> endings;
+    for (const Won& won : fill(**store, "failing"))
+      endings.push_back({{}, won.run.id(), won.fence, Fail{.message = "no", .retryable = false}});
+    (*store)->settle(std::move(endings), [](auto replies) { ASSERT_TRUE(replies); });
+    (*store)->step();
+    fill(**store, "open");
+  }
+  std::string letter() const {
+    const std::string list = call({"dlq", "list", "--json"}).out;
+    return list.substr(list.find("\"id\":\"") + 6, 36);
+  }
+  // Runs under keys of their own, each won.
+  std::vector<Won> fill(SqliteStore& store, const std::string& function) {
+    std::vector<Won> won;
+    for (int i = 0; i < kMany; ++i) {
+      ClaimRequest request = a_claim(function + std::to_string(i));
+      request.function = function;
+      request.key_hash = compute_key_hash(request.tenant, function, request.key);
+      store.claim(request, [&](Result<ClaimReply> reply) { won.push_back(std::get<Won>(*reply)); });
+    }
+    while (store.step()) {
+    }
+    return won;
+  }
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  }
+};
+
+TEST_F(DeskOfMany, EverythingIsShown) {
+  const auto expect_all = [&] {
+    EXPECT_EQ(count(call({"dlq", "show", letter(), "--json"}).out, "\"generation\":1"), kMany);
+    const auto watcher = start({"runs", "watch", "--json"});
+    for (int i = 0; i < kMany; ++i) ASSERT_THAT(watcher->read_line(), HasSubstr("\"function\":\"open\"")) << i;
+    watcher->signal(SIGTERM);
+    watcher->finish();
+  };
+  expect_all();
+  const auto server = start({"serve", "--listen", "127.0.0.1:0"});
+  server->read_line();
+  expect_all();
+}
+
+TEST_F(DeskOfMany, ATerminalShowsHowFarItIs) {
+  auto terminal = start_on_terminal({"dlq", "retry", letter()});
+  EXPECT_THAT(terminal.read_until("\r\n"),
+              testing::EndsWith("\r\x1b[Klatchkey: 1001 of its runs looked at, 1001 changed"
+                                "\r\x1b[K1001 changed, 0 stood so already, 0 refused\r\n"));
+  EXPECT_EQ(terminal.finish(), 0);
+  auto watcher = start_on_terminal({"runs", "watch"});
+  watcher.read_until("\r\x1b[Klatchkey: 2002 open");
 }
 
 INSTANTIATE_TEST_SUITE_P(Owners, Desk, testing::Values(Owner::command, Owner::server),

@@ -2,17 +2,12 @@
 #include <signal.h>
 
 #include "integration/cli_fixture.hpp"
-#include "support/terminal.hpp"
 
 namespace latchkey {
 namespace {
 
 class RunSignals : public CliTest {
  protected:
-  Terminal start_on_terminal(Words words) const {
-    words.insert(words.begin(), LATCHKEY_BINARY);
-    return Terminal({std::move(words), {"LATCHKEY_DATA_DIR=" + data_dir_, "USER=tester"}});
-  }
   // latchkey run with stderr in stdout, to be read as it comes.
   std::unique_ptr<Process> start_telling(Words words) const {
     words.insert(words.begin(), {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&1", LATCHKEY_BINARY});
@@ -142,18 +137,19 @@ TEST_F(RunSignals, AClosedWindowReachesTheCommandToo) {
   EXPECT_EQ(call(run("a", "echo again")).out, "again\n");
 }
 
-TEST_F(RunSignals, BetweenTriesTheRunEndsAndTheKeyIsFree) {
+TEST_F(RunSignals, BetweenTriesTheWaitIsGivenBackAndTheNextCallGoesOn) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string key = "k" + std::to_string(signal);
-    const auto holder = start_telling(run(key, "exit 3", {"--retries", "5"}));
+    const auto holder =
+        start_telling(run(key, "echo $LATCHKEY_EFFECT_KEY > " + file(key) + "; exit 3", {"--retries", "5"}));
     ASSERT_THAT(holder->read_line(), HasSubstr("attempt 1 of 6 failed: exit status 3; trying again in 1s"));
     ASSERT_THAT(holder->read_line(), HasSubstr("attempt 2 of 6 failed: exit status 3; trying again in 5s"));
     holder->signal(signal);
     EXPECT_EQ(holder->finish(), 128 + signal);
-    EXPECT_THAT(holder->out, HasSubstr(" is cancelled; the next call begins a new one"));
-    const Answer next = call(run(key, "echo attempt $LATCHKEY_ATTEMPT"));
+    EXPECT_THAT(holder->out, HasSubstr("is given back, the next call runs it again"));
+    const Answer next = call(run(key, "echo attempt $LATCHKEY_ATTEMPT; echo $LATCHKEY_EFFECT_KEY"));
     EXPECT_EQ(next.exit, 0) << next.err;
-    EXPECT_EQ(next.out, "attempt 1\n");
+    EXPECT_EQ(next.out, "attempt 3\n" + read(key)) << "the same run: a sink that keys on it is not told of another";
   }
   EXPECT_EQ(call({"dlq", "list"}).out, "no dead letters\n");
 }
@@ -164,6 +160,22 @@ TEST_F(RunSignals, CtrlCBetweenTriesOnATerminal) {
   terminal.type("\x03");
   EXPECT_EQ(terminal.finish(), 130);
   EXPECT_EQ(call(run("a", "echo next")).out, "next\n");
+}
+
+TEST_F(RunSignals, WhoeverWaitsAtATerminalSeesForHowLong) {
+  const auto holder = start(run("a", kHold));
+  ASSERT_EQ(holder->read_line(), "running");
+  auto terminal = start_on_terminal(run("a", "echo never", {"--wait"}));
+  terminal.read_until("\r\x1b[Klatchkey: waiting for run ");
+  EXPECT_THAT(terminal.read_until("s"), testing::MatchesRegex("[0-9a-f-]+, [1-9]s"));
+  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_THAT(terminal.read_until("done before"), HasSubstr("\r\x1b[Klatchkey: done before")) << "written over";
+  EXPECT_EQ(terminal.finish(), 0);
+  const auto again = start(run("b", kHold));
+  ASSERT_EQ(again->read_line(), "running");
+  const Answer elsewhere = call(run("b", "echo never", {"--wait-for", "1600ms"}));
+  EXPECT_EQ(elsewhere.exit, 75);
+  EXPECT_THAT(elsewhere.err, Not(HasSubstr("\r"))) << "no terminal";
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ TEST_F(RunWithServer, EveryRefusalCrossesTheWire) {
   EXPECT_EQ(retried.exit, 0) << retried.err;
 }
 
-TEST_F(RunWithServer, ASignalBetweenTriesFreesTheKey) {
+TEST_F(RunWithServer, ASignalBetweenTriesGivesTheWaitBack) {
   auto server = serve();
   const auto holder =
       start_program({"/bin/sh", "-c", "exec " LATCHKEY_BINARY " run --key a --retries 5 -- sh -c 'exit 3' 2>&1"});
@@ -64,8 +64,8 @@ TEST_F(RunWithServer, ASignalBetweenTriesFreesTheKey) {
   ASSERT_THAT(holder->read_line(), HasSubstr("trying again in 5s"));
   holder->signal(SIGINT);
   EXPECT_EQ(holder->finish(), 130);
-  EXPECT_THAT(holder->out, HasSubstr(" is cancelled; the next call begins a new one"));
-  EXPECT_EQ(call(run("a", "echo next")).out, "next\n");
+  EXPECT_THAT(holder->out, HasSubstr("is given back, the next call runs it again"));
+  EXPECT_EQ(call(run("a", "echo attempt $LATCHKEY_ATTEMPT")).out, "attempt 3\n");
 }
 
 TEST_F(RunWithServer, TokensAreMadeListedAndRevoked) {

@@ -5,17 +5,13 @@
 #include <algorithm>
 
 #include "base/random.hpp"
-#include "store/sqlite/schema.sql.hpp"
+#include "store/sqlite/testing.hpp"
 
 namespace latchkey {
 namespace {
 
 class KeyFilterTest : public testing::Test {
  protected:
-  struct Made : Database {
-    Made() : Database(":memory:", nullptr, Access::write) { execute(sql::schema); }
-  };
-
   std::vector<KeyWindow::Entry> make_entries(int count) {
     std::vector<KeyWindow::Entry> entries(static_cast<std::size_t>(count));
     for (auto& [hash, seq] : entries) {
@@ -46,7 +42,7 @@ class KeyFilterTest : public testing::Test {
     for (const auto& [hash, seq] : merged) ASSERT_TRUE(filter.may_have(hash));
   }
 
-  Made database;
+  EmptyDatabase database;
   KeyPages keys{database};
   KeyFilter filter;
   std::vector<KeyWindow::Entry> merged;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "store/sqlite/schema.sql.hpp"
+#include "store/sqlite/testing.hpp"
 
 namespace latchkey {
 namespace {
@@ -33,10 +33,7 @@ class KeyPagesTest : public testing::Test {
     return statement.integer(0);
   }
 
-  struct Made : Database {
-    Made() : Database(":memory:", nullptr, Access::write) { execute(sql::schema); }
-  };
-  Made database;
+  EmptyDatabase database;
   KeyPages pages{database};
   std::map<ShortHash, Seq> expected;
   SeededRandom random{20261116};

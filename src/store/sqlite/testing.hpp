@@ -1,0 +1,13 @@
+// For tests of the tables' parts: a database with the schema and nothing in it.
+#pragma once
+
+#include "store/sqlite/database.hpp"
+#include "store/sqlite/schema.sql.hpp"
+
+namespace latchkey {
+
+struct EmptyDatabase : Database {
+  EmptyDatabase() : Database(":memory:", nullptr, Access::write) { execute(sql::schema); }
+};
+
+}  // namespace latchkey
