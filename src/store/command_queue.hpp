@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <vector>
 
@@ -44,6 +45,16 @@ class CommandQueue {
   void take_waiting(std::vector<Command>& into) {
     const std::lock_guard lock(mutex_);
     into.swap(waiting_);
+  }
+
+  // Those that were taken and are still to be done: before what came since.
+  void give_back(std::vector<Command> commands) {
+    {
+      const std::lock_guard lock(mutex_);
+      waiting_.insert(waiting_.begin(), std::make_move_iterator(commands.begin()),
+                      std::make_move_iterator(commands.end()));
+    }
+    ready_.notify_one();
   }
 
   void close() {

@@ -54,13 +54,18 @@ TEST_F(HeldUp, AReplayWaitsForNoWrite) {
       std::move(finished));
   entered.get_future().wait();
 
-  // Claims made in the first moments wait in the queue: nobody knows yet that it is held up.
+  // In the first moments nobody knows that it is held up: these wait in the queue until the first who knows looks.
+  auto early = claim(a_claim("done"));
+  auto early_fresh = claim(a_claim("early"));
   std::optional<ClaimReply> replay;
   for (int tries = 0; tries < 1000 && !replay; ++tries) {
     auto answer = claim(a_claim("done"));
     if (answer.wait_for(10ms) == std::future_status::ready) replay = *answer.get();
   }
   ASSERT_TRUE(replay && std::holds_alternative<Replay>(*replay));
+  ASSERT_EQ(early.wait_for(20s), std::future_status::ready);
+  EXPECT_TRUE(std::holds_alternative<Replay>(*early.get()));
+  EXPECT_EQ(early_fresh.wait_for(0s), std::future_status::timeout) << "a new key needs a write";
   EXPECT_EQ(std::get<Replay>(*replay).run.as<Completed>()->result, "r");
   ClaimRequest other = a_claim("done");
   other.fingerprint = kOther;
@@ -70,6 +75,7 @@ TEST_F(HeldUp, AReplayWaitsForNoWrite) {
   auto fresh = claim(a_claim("fresh"));
   EXPECT_EQ(fresh.wait_for(20ms), std::future_status::timeout) << "a new key needs a write";
   leave.set_value();
+  EXPECT_TRUE(std::holds_alternative<Won>(*early_fresh.get())) << "it went on waiting";
   EXPECT_TRUE(std::holds_alternative<Won>(*fresh.get()));
   EXPECT_TRUE(outcome.get());
 }

@@ -83,6 +83,7 @@ SqliteStore::SqliteStore(SqliteSettings settings, Clock& clock, Random& random, 
       random_(random),
       clock_(clock, mark),
       busy_since_(kIdle),
+      looked_(kIdle),
       next_deadline_ms_(kNoDeadline) {}
 
 SqliteStore::~SqliteStore() {

@@ -41,6 +41,8 @@ class SqliteCommand {
   virtual void apply(Applying with) = 0;
   // Once, after the commit, or with the error that befell it.
   virtual void finish(const Error* error) = 0;
+  // Before it is applied: answers it without a write, where that can be done. It is over then.
+  virtual bool finish_early() { return false; }
   std::optional<Error> error;
 };
 
@@ -114,8 +116,13 @@ class SqliteStore final : public Store, private Records {
   void apply_refusing(Batch& batch);
   void refuse(const TablesError& error, std::size_t commands);
   void tell_failure(std::optional<Error> failure);
-  // What a claim is told without a write, where the writer is held up: the outcome of a run that is done.
+  // What a claim is told without a write: the outcome of a run that is done.
   std::optional<ClaimReply> find_replay(const ClaimRequest& request);
+  // The writer cannot write, or has been at one batch for long.
+  bool is_held_up();
+  // Once per batch: looks for the outcomes of claims that came before anybody knew that it takes long.
+  void answer_waiting();
+  struct Claiming;
   void reopen();
   void answer(Batch& batch);
   void make_log_durable();
@@ -140,6 +147,7 @@ class SqliteStore final : public Store, private Records {
   std::mutex failure_mutex_;
   std::optional<Error> failure_;          // of the latest change, for other threads
   std::atomic<std::int64_t> busy_since_;  // when the batch at hand was begun; kIdle: there is none
+  std::atomic<std::int64_t> looked_;      // busy_since_ of the batch behind which answer_waiting() has looked
   bool sync_failed_ = false;              // of a checkpoint, not mended yet
   int wal_pages_ = 0;                     // in the log, as of the last commit
   std::atomic<std::int64_t> next_deadline_ms_;

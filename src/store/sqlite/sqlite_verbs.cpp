@@ -25,6 +25,14 @@ class TypedCommand final : public SqliteCommand {
     LK_ASSERT(reply_);
     done_(std::move(*reply_));
   }
+  bool finish_early() override {
+    if constexpr (requires { apply_.look(); }) {
+      auto reply = apply_.look();
+      if (reply) done_(*std::move(reply));
+      return reply.has_value();
+    }
+    return false;
+  }
 
  private:
   Done<T> done_;
@@ -81,13 +89,22 @@ auto SqliteStore::read(std::shared_ptr<SqliteReader> SqliteStore::* which, Read 
   }
 }
 
-// What was read completed may be said again until its window ends (engine/outcome_cache.hpp says why). Only where the
-// writer is held up: a look-up for every new key would cost more than it saves.
+struct SqliteStore::Claiming {
+  SqliteStore* store;
+  ClaimRequest request;
+
+  ClaimReply operator()(Applying with) const { return apply_claim(with, request); }
+  std::optional<ClaimReply> look() const { return store->find_replay(request); }
+};
+
+bool SqliteStore::is_held_up() {
+  const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
+  return (since != kIdle && steady_.elapsed() - Duration{since} >= kHeldUp) || find_failure();
+}
+
+// What was read completed may be said again until its window ends (engine/outcome_cache.hpp says why).
 std::optional<ClaimReply> SqliteStore::find_replay(const ClaimRequest& request) {
   if (request.key.empty() || request.guard == Guard::none) return std::nullopt;
-  const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
-  const bool held_up = since != kIdle && steady_.elapsed() - Duration{since} >= kHeldUp;
-  if (!held_up && !find_failure()) return std::nullopt;
   const auto found = find_latest({request.tenant, request.function, request.key, request.key_hash});
   if (!found || !*found || !(*found)->in_window(clock_.now())) return std::nullopt;
   ClaimDecision decision = decide_claim(*found, request, static_cast<Fence>(0), clock_.now());
@@ -96,9 +113,23 @@ std::optional<ClaimReply> SqliteStore::find_replay(const ClaimRequest& request) 
   return std::move(refuse->reply);
 }
 
+void SqliteStore::answer_waiting() {
+  const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
+  if (since == kIdle || looked_.exchange(since, std::memory_order_relaxed) == since) return;
+  Batch waiting;
+  queue_.take_waiting(waiting);
+  std::erase_if(waiting, [](const auto& command) { return command->finish_early(); });
+  queue_.give_back(std::move(waiting));
+}
+
+// Looks for an outcome first only where the writer is held up: a look-up for every new key would cost more than it
+// saves. Whoever finds it held up looks for those that came before, too.
 void SqliteStore::claim(ClaimRequest request, Done<ClaimReply> done) {
-  if (auto replay = find_replay(request)) return done(*std::move(replay));
-  submit(std::move(done), [request = std::move(request)](Applying with) { return apply_claim(with, request); });
+  if (is_held_up()) {
+    answer_waiting();
+    if (auto replay = find_replay(request)) return done(*std::move(replay));
+  }
+  submit(std::move(done), Claiming{this, std::move(request)});
 }
 void SqliteStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   submit(std::move(done), each<apply_extend>(std::move(requests)));
