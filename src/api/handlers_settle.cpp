@@ -27,6 +27,7 @@ struct FailBody {
 };
 struct ReleaseBody {
   std::uint64_t fence = 0;
+  std::optional<Duration> snooze;
 };
 
 // A fence of 0 is nobody's.
@@ -89,6 +90,7 @@ constexpr std::array kFailMembers{
 
 constexpr std::array kReleaseMembers{
     Member<ReleaseBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    Member<ReleaseBody>{"snooze_ms", [](auto& body, auto& value) { return read_ms(value, body.snooze); }},
 };
 
 // The body, checked for its fence; answers the call itself otherwise.
@@ -187,7 +189,7 @@ void fail_run(Call call) {
 void release_run(Call call) {
   const auto body = read_fenced(call, kReleaseMembers);
   if (!body) return;
-  settle(std::move(call), body->fence, Release{}, tell_run);
+  settle(std::move(call), body->fence, body->snooze ? Ending{Snooze{*body->snooze}} : Ending{Release{}}, tell_run);
 }
 
 }  // namespace latchkey::api

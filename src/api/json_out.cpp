@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "api/json_in.hpp"
+#include "base/base64.hpp"
 #include "http/problem.hpp"
 
 namespace latchkey::api {
@@ -51,23 +52,6 @@ void append_uuid(std::string& out, const Uuid& id) {
 void append_number(std::string& out, std::uint64_t number) {
   char text[20];
   out.append(text, std::to_chars(text, text + sizeof text, number).ptr);
-}
-
-std::string to_base64(std::string_view bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](std::size_t at) {
-      return at < bytes.size() ? static_cast<unsigned>(static_cast<unsigned char>(bytes[at])) : 0U;
-    };
-    const unsigned group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
-    out.push_back(kDigits[group >> 18]);
-    out.push_back(kDigits[group >> 12 & 63]);
-    out.push_back(i + 1 < bytes.size() ? kDigits[group >> 6 & 63] : '=');
-    out.push_back(i + 2 < bytes.size() ? kDigits[group & 63] : '=');
-  }
-  return out;
 }
 
 std::string& ObjectOut::member(std::string_view name) {
@@ -122,7 +106,7 @@ ObjectOut& ObjectOut::raw(std::string_view name, std::string_view json) {
 ObjectOut& ObjectOut::payload(std::string_view name, std::string_view bytes) {
   if (bytes.empty()) return *this;
   if (is_json(bytes)) return raw(name, bytes);
-  return word(std::string(name) + "_base64", to_base64(bytes));
+  return word(std::string(name) + "_base64", encode_base64(bytes));
 }
 
 }  // namespace latchkey::api

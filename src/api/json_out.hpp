@@ -16,7 +16,6 @@ namespace latchkey::api {
 void append_instant(std::string& out, Instant at);
 void append_uuid(std::string& out, const Uuid& id);
 void append_number(std::string& out, std::uint64_t number);
-std::string to_base64(std::string_view bytes);
 
 // One object, from its brace to end(). Names are written as they are: they need no escapes.
 class ObjectOut {

@@ -42,10 +42,6 @@ TEST(JsonOut, WritesUuidsAsBaseDoes) {
 }
 
 TEST(JsonOut, BytesThatAreNotJsonAreBase64) {
-  EXPECT_EQ(to_base64(""), "");
-  EXPECT_EQ(to_base64("a"), "YQ==");
-  EXPECT_EQ(to_base64("ab"), "YWI=");
-  EXPECT_EQ(to_base64("abc\xff"), "YWJj/w==");
   std::string out;
   ObjectOut(out).payload("a", "not json").payload("b", " {\"x\": 1}").payload("c", "").end();
   EXPECT_EQ(out, R"({"a_base64":"bm90IGpzb24=","b": {"x": 1}})");

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/base64.hpp"
 #include "base/clock.hpp"
 #include "base/hex.hpp"
 #include "base/random.hpp"
@@ -70,6 +71,19 @@ TEST(ManualClock, MovesOnlyWhenTold) {
   clock.jump(-1h);
   EXPECT_EQ(clock.elapsed(), 5ms);
   EXPECT_EQ(clock.now(), from_ms(1'005) - 1h);
+}
+
+TEST(Base64, GoesThereAndBack) {
+  for (const auto& [bytes, text] : {std::pair<std::string, std::string>{"", ""},
+                                    {"a", "YQ=="},
+                                    {"ab", "YWI="},
+                                    {"abc", "YWJj"},
+                                    {"abc\xff", "YWJj/w=="},
+                                    {std::string("\0\0", 2), "AAA="}}) {
+    EXPECT_EQ(encode_base64(bytes), text);
+    EXPECT_EQ(decode_base64(text), bytes);
+  }
+  for (const char* wrong : {"*", "YQ=", "Y", "Y\xc3\xa9=="}) EXPECT_FALSE(decode_base64(wrong)) << wrong;
 }
 
 }  // namespace

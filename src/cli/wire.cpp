@@ -1,9 +1,16 @@
 #include "cli/wire.hpp"
 
+#include "base/base64.hpp"
 #include "http/problem.hpp"
 
 namespace latchkey::wire {
 namespace {
+
+// JSON, or bytes that are none.
+Bytes payload(Json object, const std::string& name) {
+  if (const auto json = member(object, name)) return simdjson::minify(*json);
+  return decode_base64(text(object, name + "_base64")).value_or("");
+}
 
 State read_state(Json object, Status status) {
   const Instant settled_at = instant(object, "settled_at").value_or(Instant{});
@@ -21,8 +28,7 @@ State read_state(Json object, Status status) {
     case Status::in_doubt:
       return InDoubt{instant(object, "since").value_or(Instant{})};
     case Status::completed: {
-      const auto result = member(object, "result");
-      return Completed{settled_at, result ? simdjson::minify(*result) : std::string()};
+      return Completed{settled_at, payload(object, "result")};
     }
     case Status::failed:
       return Failed{settled_at, text(object, "code"), effect};
@@ -79,7 +85,7 @@ Result<Run> read_run(Json object) {
   head->caller = text(object, "caller");
   if (std::int64_t priority = 0; object["priority"].get(priority) == simdjson::SUCCESS)
     head->priority = static_cast<std::int32_t>(priority);
-  if (const auto input = member(object, "input")) head->input = simdjson::minify(*input);
+  head->input = payload(object, "input");
   Run run;
   run.head = std::move(head);
   run.origin = text(object, "origin") == "enqueued" ? Origin::enqueued : Origin::claimed;

@@ -148,6 +148,26 @@ TEST_F(ApiTest, ReleaseGivesTheTryBack) {
   EXPECT_EQ(again.at("/run/attempts_max"), "2");
 }
 
+TEST_F(ApiTest, ReleaseGivesTheWaitForTheNextTryBackButNobodyElses) {
+  const Heard first = admin().claim("k");
+  admin().settle(first, "fail", R"(,"error":{"message":"down","retry_after_ms":600000})");
+  EXPECT_EQ(admin().claim("k").at("/code"), "NOT_DUE");
+  EXPECT_EQ(admin().settle(first, "release").at("/status"), "queued");
+  EXPECT_EQ(admin().settle(first, "release").status, 200) << "its reply may have been lost";
+  const Heard second = admin().claim("k");
+  ASSERT_EQ(second.status, 201);
+  EXPECT_EQ(second.at("/run/id"), first.at("/run/id"));
+  EXPECT_EQ(second.at("/run/attempts_max"), "4") << "the try that failed counts";
+  EXPECT_EQ(admin().settle(first, "release").at("/code"), "LEASE_LOST");
+  EXPECT_EQ(admin().settle(second, "complete").status, 200) << "the later owner was not disturbed";
+}
+
+TEST_F(ApiTest, SnoozeGivesTheTryBackForLater) {
+  const Heard won = admin().claim("k");
+  EXPECT_EQ(admin().settle(won, "release", R"(,"snooze_ms":600000)").at("/status"), "queued");
+  EXPECT_EQ(admin().claim("k").at("/code"), "NOT_DUE");
+}
+
 TEST_F(ApiTest, CancelIsARequestWhileItRuns) {
   const Heard won = admin().claim("k");
   const std::string path = "/v1/runs/" + won.at("/run/id");
