@@ -48,6 +48,9 @@ TEST(KeyCommand, PrintsLockKeys) {
   EXPECT_EQ(run(lock({"--at", "2026-02-06T23:30:00Z", "--time-zone", "Europe/Oslo"})).out,
             "detect-alerts:acme:2026-02-07\n");
   EXPECT_EQ(run(lock({"--entity", "{}"})).out, "detect-alerts:acme:2026-02-06:4f53cda18c2b\n");
+  // What the standard's JavaScript makes of it: sha256(JSON.stringify([["rule_id","r123"]])), 12 digits.
+  EXPECT_EQ(run(lock({"--entity", R"({"rule_id":"r123"})"})).out, "detect-alerts:acme:2026-02-06:d692718ec602\n");
+  EXPECT_EQ(run({"key", "entity"}, R"({"rule_id":"r123"})").out, "d692718ec602\n");
   EXPECT_EQ(run(lock({"--template", "gen:{tenant}:{input./alertId}:{day}", "--input", R"({"alertId":"a-7"})"})).out,
             "gen:acme:a-7:2026-02-06\n");
 }
@@ -75,6 +78,32 @@ TEST(KeyCommand, TellsBadDataFromBadUsage) {
     const Ran usage = run(lock(flags));
     EXPECT_EQ(usage.exit, EXIT_USAGE) << flags[1];
     EXPECT_THAT(usage.err, StartsWith("latchkey: INVALID_ARGUMENT: "));
+  }
+}
+
+// On the command line and on stdin alike: nothing is printed that could be taken for a key.
+TEST(KeyCommand, SaysWhatIsWrongWithTheJson) {
+  const std::string deep = std::string(129, '[') + std::string(129, ']');
+  const std::pair<std::string, std::string> cases[] = {
+      {R"({"a":1,"a":2})", "duplicate member name at byte 7"},
+      {R"({"a":1,"\u0061":2})", "duplicate member name at byte 7"},
+      {R"({"a":"\ud800"})", "lone surrogate at byte 6"},
+      {R"({"a":"\udc00\ud800"})", "lone surrogate at byte 6"},
+      {R"({"a":)" + deep + "}", "nesting deeper than 128 levels at byte 132"},
+      {R"({"a":1} x)", "unexpected content after the value at byte 8"},
+      {"{\"a\":\"\xff\"}", "not valid UTF-8"},
+      {R"({"a":9007199254740993})", "integer cannot be represented exactly; send it as a string, at byte 5"},
+      {R"({"a":01})", "malformed number at byte 6"},
+      {R"({"a":1e999})", "number is beyond the range of a double; send it as a string, at byte 5"},
+      {"", "the text is empty"}};
+  for (const auto& [json, why] : cases) {
+    for (const Ran& ran : {run({"key", "canonical"}, json), run({"key", "fingerprint"}, json),
+                           run({"key", "entity"}, json), run(lock({"--entity", json}))}) {
+      EXPECT_EQ(ran.exit, EXIT_BAD_DATA) << json;
+      EXPECT_EQ(ran.out, "") << json;
+      EXPECT_THAT(ran.err, StartsWith("latchkey: INVALID_JSON: ")) << json;
+      EXPECT_THAT(ran.err, HasSubstr(why)) << json;
+    }
   }
 }
 

@@ -29,8 +29,9 @@ class CliTest : public testing::Test {
     return start_program(std::move(words));
   }
   std::unique_ptr<Process> start_program(Words words) const {
-    return std::make_unique<Process>(
-        ProcessSettings{std::move(words), {"LATCHKEY_DATA_DIR=" + data_dir_, "USER=tester"}});
+    ProcessSettings settings{std::move(words), environment_};
+    settings.environment.insert(settings.environment.end(), {"LATCHKEY_DATA_DIR=" + data_dir_, "USER=tester"});
+    return std::make_unique<Process>(settings);
   }
   Terminal start_on_terminal(Words words) const {
     words.insert(words.begin(), LATCHKEY_BINARY);
@@ -57,6 +58,7 @@ class CliTest : public testing::Test {
 
   Folder folder_;
   std::string data_dir_ = folder_.file("data");
+  std::vector<std::string> environment_;  // more of it
 };
 
 }  // namespace latchkey

@@ -169,19 +169,6 @@ TEST_F(RunCommand, TenAtOnceRunItOnce) {
     if (exits[i] == 75) EXPECT_THAT(processes[i]->err, HasSubstr("latchkey: ALREADY_RUNNING: the key 'a' is held"));
 }
 
-TEST_F(RunCommand, TenThatWaitPrintTheSame) {
-  ASSERT_EQ(::mkfifo(file("gate").c_str(), 0600), 0);
-  std::vector<std::unique_ptr<Process>> processes;
-  for (int i = 0; i < 10; ++i)
-    processes.push_back(start(run("a", "echo x >> " + file("log") + "; cat " + file("gate"), {"--wait"})));
-  std::ofstream(file("gate")) << "through\n";
-  for (const auto& process : processes) {
-    EXPECT_EQ(process->finish(), 0) << process->err;
-    EXPECT_EQ(process->out, "through\n");
-  }
-  EXPECT_EQ(read("log"), "x\n");
-}
-
 TEST_F(RunCommand, ThoseThatWaitForAFailedOneTryInTurn) {
   const auto gate = [&](int at) { return file("gate" + std::to_string(at)); };
   for (int i = 0; i < 3; ++i) ASSERT_EQ(::mkfifo(gate(i).c_str(), 0600), 0);

@@ -1,4 +1,4 @@
-// `latchkey run` on a disk that is really full: the real binary on a small file system.
+// `latchkey run` on a full disk: the real binary on a small file system, or on one that says that it is full.
 #include <signal.h>
 
 #include "integration/cli_fixture.hpp"
@@ -7,11 +7,11 @@
 namespace latchkey {
 namespace {
 
-class RunOnFullDisk : public CliTest {
+class RunOnFullDisk : public CliTest, public testing::WithParamInterface<DiskKind> {
  protected:
-  void SetUp() override {
-    if (!disk_.is_mounted()) GTEST_SKIP() << "this machine lets nobody mount, not in a user namespace either";
+  RunOnFullDisk() {
     data_dir_ = disk_.file("data");
+    environment_ = disk_.environment();
   }
   // With stderr in stdout, to be read as it comes.
   std::unique_ptr<Process> start_telling(Words words) const {
@@ -23,10 +23,13 @@ class RunOnFullDisk : public CliTest {
     return runs.substr(runs.find("\"id\":\"") + 6, 36);
   }
 
-  SmallDisk disk_{file("disk")};
+  SmallDisk disk_{file("disk"), GetParam()};
 };
 
-TEST_F(RunOnFullDisk, ANewKeyIsRefusedAtOnceAndAnOldOneReplayed) {
+INSTANTIATE_TEST_SUITE_P(Disks, RunOnFullDisk, testing::ValuesIn(SmallDisk::possible_kinds()),
+                         [](const auto& each) { return each.param == DiskKind::mounted ? "Mounted" : "Pretended"; });
+
+TEST_P(RunOnFullDisk, ANewKeyIsRefusedAtOnceAndAnOldOneReplayed) {
   ASSERT_EQ(call(run("old", "echo out; echo err >&2")).exit, 0);
   disk_.fill();
   const Answer refused = call(run("new", "echo ran"));
@@ -44,14 +47,14 @@ TEST_F(RunOnFullDisk, ANewKeyIsRefusedAtOnceAndAnOldOneReplayed) {
   EXPECT_EQ(call(run("new", "echo ran")).out, "ran\n");
 }
 
-TEST_F(RunOnFullDisk, NoRoomForTheFirstKeyEver) {
+TEST_P(RunOnFullDisk, NoRoomForTheFirstKeyEver) {
   disk_.fill();
   const Answer refused = call(run("new", "echo ran"));
   EXPECT_EQ(refused.exit, 69);
   EXPECT_THAT(refused.err, HasSubstr("STORE_FULL"));
 }
 
-TEST_F(RunOnFullDisk, AServersFullDiskIsToldToo) {
+TEST_P(RunOnFullDisk, AServersFullDiskIsToldToo) {
   const auto server = start({"serve", "--listen", "127.0.0.1:0"});
   server->read_line();
   ASSERT_EQ(call(run("old", "echo out")).exit, 0);
@@ -67,7 +70,7 @@ TEST_F(RunOnFullDisk, AServersFullDiskIsToldToo) {
   EXPECT_EQ(server->finish(), 0);
 }
 
-TEST_F(RunOnFullDisk, AnOutcomeThatCannotBeKeptIsToldAndKeptOnceThereIsRoom) {
+TEST_P(RunOnFullDisk, AnOutcomeThatCannotBeKeptIsToldAndKeptOnceThereIsRoom) {
   const auto holder = start_telling(run("a", "echo done; " + disk_.fill_command() + "; exit 0"));
   EXPECT_EQ(holder->read_line(), "done");
   EXPECT_THAT(holder->read_line(), HasSubstr("latchkey: STORE_FULL: the disk of "));
@@ -79,7 +82,7 @@ TEST_F(RunOnFullDisk, AnOutcomeThatCannotBeKeptIsToldAndKeptOnceThereIsRoom) {
   EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "done\n");
 }
 
-TEST_F(RunOnFullDisk, GivingUpSaysWhatIsNotKept) {
+TEST_P(RunOnFullDisk, GivingUpSaysWhatIsNotKept) {
   const auto holder = start_telling(run("a", "echo done; " + disk_.fill_command() + "; exit 0", {"--lease", "1s"}));
   for (int i = 0; i < 3; ++i) holder->read_line();
   holder->signal(SIGINT);
@@ -90,7 +93,7 @@ TEST_F(RunOnFullDisk, GivingUpSaysWhatIsNotKept) {
   EXPECT_EQ(call(run("a", "echo again", {"--wait"})).out, "again\n");
 }
 
-TEST_F(RunOnFullDisk, GivingUpUnderHoldLeavesAPersonToDecide) {
+TEST_P(RunOnFullDisk, GivingUpUnderHoldLeavesAPersonToDecide) {
   const auto holder =
       start_telling(run("a", "echo done; " + disk_.fill_command() + "; exit 3", {"--on-doubt", "hold"}));
   for (int i = 0; i < 3; ++i) holder->read_line();

@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
+
+#include "base/assert.hpp"
 
 namespace latchkey {
 namespace {
@@ -25,28 +28,53 @@ bool enter_namespace() {
   return ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
 }
 
+bool mount_on(const std::string& folder) {
+  static const bool entered = enter_namespace();
+  return entered && ::mount("small", folder.c_str(), "tmpfs", 0, "size=2m") == 0;
+}
+
 }  // namespace
 
-SmallDisk::SmallDisk(std::string folder) : folder_(std::move(folder)) {
-  static const bool entered = enter_namespace();
+std::vector<DiskKind> SmallDisk::possible_kinds() {
+  const std::string folder =
+      (std::filesystem::temp_directory_path() / ("latchkey-disk-" + std::to_string(::getpid()))).string();
+  ::mkdir(folder.c_str(), 0700);
+  std::vector<DiskKind> kinds{DiskKind::pretended};
+  if (mount_on(folder)) {
+    ::umount2(folder.c_str(), MNT_DETACH);
+    kinds.push_back(DiskKind::mounted);
+  }
+  ::rmdir(folder.c_str());
+  return kinds;
+}
+
+SmallDisk::SmallDisk(std::string folder, DiskKind kind) : folder_(std::move(folder)), kind_(kind) {
   ::mkdir(folder_.c_str(), 0700);
-  mounted_ = entered && ::mount("small", folder_.c_str(), "tmpfs", 0, "size=2m") == 0;
+  if (kind_ == DiskKind::mounted) LK_ASSERT(mount_on(folder_));
 }
 
 SmallDisk::~SmallDisk() {
-  if (mounted_) ::umount2(folder_.c_str(), MNT_DETACH);
+  if (kind_ == DiskKind::mounted) ::umount2(folder_.c_str(), MNT_DETACH);
+}
+
+std::vector<std::string> SmallDisk::environment() const {
+  if (kind_ == DiskKind::mounted) return {};
+  return {"LD_PRELOAD=" LATCHKEY_FULL_DISK_SHIM, "FULL_DISK=" + file("fill")};
 }
 
 void SmallDisk::fill() const {
   const int file = ::open(this->file("fill").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   static constexpr std::array<char, 4096> kNothing{};
-  while (::write(file, kNothing.data(), kNothing.size()) > 0) {
+  while (kind_ == DiskKind::mounted && ::write(file, kNothing.data(), kNothing.size()) > 0) {
   }
   ::close(file);
 }
 
 void SmallDisk::make_room() const { ::unlink(file("fill").c_str()); }
 
-std::string SmallDisk::fill_command() const { return "cat /dev/zero > " + file("fill") + " 2> /dev/null"; }
+std::string SmallDisk::fill_command() const {
+  if (kind_ == DiskKind::pretended) return ": > " + file("fill");
+  return "cat /dev/zero > " + file("fill") + " 2> /dev/null";
+}
 
 }  // namespace latchkey

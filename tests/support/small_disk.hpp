@@ -1,23 +1,30 @@
-// SmallDisk: a file system of 2 MiB of the test's own, on a folder, that can be filled to the last byte. Mounted in a
-// mount namespace of this process and its children (in a user namespace too, where that needs no rights), so nothing
-// is left behind. Make it while the process has one thread.
+// SmallDisk: a folder that can be filled to the last byte. Either a file system of 2 MiB of the test's own, mounted in
+// a mount namespace of this process and its children (in a user namespace too, where that needs no rights), so nothing
+// is left behind; or, on any machine, an ordinary folder and a library that is loaded into the programs under test and
+// refuses to let its files grow (full_disk_shim.c). Make it while the process has one thread.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace latchkey {
 
+enum class DiskKind { mounted, pretended };
+
 class SmallDisk {
  public:
+  // `mounted` only where the machine lets us.
+  static std::vector<DiskKind> possible_kinds();
+
   // On `folder`, which is made.
-  explicit SmallDisk(std::string folder);
+  SmallDisk(std::string folder, DiskKind kind);
   ~SmallDisk();
   SmallDisk(const SmallDisk&) = delete;
   SmallDisk& operator=(const SmallDisk&) = delete;
 
-  // False where the machine lets nobody mount.
-  bool is_mounted() const { return mounted_; }
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
+  // What the environment of programs on this disk must have: NAME=value.
+  std::vector<std::string> environment() const;
   void fill() const;
   void make_room() const;
   // A shell command that fills it.
@@ -25,7 +32,7 @@ class SmallDisk {
 
  private:
   std::string folder_;
-  bool mounted_ = false;
+  DiskKind kind_;
 };
 
 }  // namespace latchkey
