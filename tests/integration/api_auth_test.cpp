@@ -13,7 +13,6 @@ using api::Access;
 class AuthTest : public ServiceTest {};
 
 TEST_F(AuthTest, EveryRouteWantsItsRole) {
-  const std::map<std::string, Caller*> none;
   Caller nobody = caller(""), viewer = caller(make_token("viewer", R"(["t"])")),
          service = caller(make_token("service", R"(["t"])")), org_admin = caller(make_token("org-admin", R"(["t"])"));
   for (const api::Route& route : api::routes()) {

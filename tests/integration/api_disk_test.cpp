@@ -50,5 +50,15 @@ TEST_F(DiskTest, FullIsRefusedAndRecoveredFrom) {
   EXPECT_EQ(admin().claim("after").status, 201);
 }
 
+// Not a byte is written, no file synced: a probe every second from everywhere wears nothing out.
+TEST_F(DiskTest, BeingReadyTouchesNoDisk) {
+  ASSERT_EQ(admin().claim("k").status, 201);
+  const auto before = disk_.operations();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(admin().get("/readyz").status, 200);
+  EXPECT_EQ(disk_.operations(), before);
+  ASSERT_EQ(admin().claim("other").status, 201);
+  EXPECT_GT(disk_.operations(), before) << "a claim does";
+}
+
 }  // namespace
 }  // namespace latchkey

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -72,6 +73,43 @@ TEST(Docs, ErrorPagesAgreeWithTheCode) {
       EXPECT_NE(page.find(section), page.npos) << name;
     EXPECT_NE(index.find("[" + name + "](" + name + ".md)"), index.npos) << name << " is not in the index";
   }
+}
+
+// Suite.Name of every test in the tree, and Suite.* of every suite.
+std::set<std::string> find_tests() {
+  static const std::regex kTest(R"(\b(?:TEST(?:_F|_P)?|RC_GTEST_PROP)\(\s*(\w+),\s*(\w+)\s*[,)])");
+  std::set<std::string> tests;
+  for (const char* folder : {"src", "tests"})
+    for (const auto& file : fs::recursive_directory_iterator(kSource / folder)) {
+      if (!file.path().filename().string().ends_with("_test.cpp")) continue;
+      const std::string text = read(file.path());
+      for (auto test = std::sregex_iterator(text.begin(), text.end(), kTest); test != std::sregex_iterator(); ++test) {
+        tests.insert((*test)[1].str() + "." + (*test)[2].str());
+        tests.insert((*test)[1].str() + ".*");
+      }
+    }
+  return tests;
+}
+
+TEST(Docs, EveryTestThatCoverageNamesExists) {
+  static const std::regex kNamed(R"(`([A-Z]\w+)\.([A-Z]\w+|\*)`)");
+  const std::set<std::string> tests = find_tests();
+  const std::string page = read(kSource / "docs/coverage.md");
+  int named = 0;
+  for (auto name = std::sregex_iterator(page.begin(), page.end(), kNamed); name != std::sregex_iterator(); ++name) {
+    const std::string test = (*name)[1].str() + "." + (*name)[2].str();
+    if (test == "Suite.Name") continue;  // how they are named
+    EXPECT_TRUE(tests.contains(test)) << test << " is in docs/coverage.md and nowhere else";
+    named += 1;
+  }
+  EXPECT_GT(named, 50) << "the page names tests as `Suite.Name`";
+}
+
+TEST(Docs, EveryFileThatCoverageNamesExists) {
+  static const std::regex kFile(R"(`((?:src|tests|docs|api|examples|scripts)/[\w./-]+)`)");
+  const std::string page = read(kSource / "docs/coverage.md");
+  for (auto name = std::sregex_iterator(page.begin(), page.end(), kFile); name != std::sregex_iterator(); ++name)
+    EXPECT_TRUE(fs::exists(kSource / (*name)[1].str())) << (*name)[1];
 }
 
 }  // namespace
