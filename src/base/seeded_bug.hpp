@@ -1,4 +1,5 @@
-// Seeded bugs: mistakes that the simulation must catch, as a test (tests/simulation/seeded_bugs_test.cpp).
+// Seeded bugs: mistakes that the simulation must catch, as a test (tests/simulation/seeded_bugs_test.cpp), and mistakes
+// of the SQLite store that the fault walk must (tests/faults/seeded_faults_test.cpp).
 // LK_SEEDED(name) is the constant false in production; built with LATCHKEY_SEEDED_BUGS it is true for the one bug that
 // is switched on.
 #pragma once
@@ -30,7 +31,24 @@
   X(cached_replay_past_window)     /* the cache answers for a run that is over */         \
   X(cached_replay_any_fingerprint) /* the cache answers another request */                \
   X(cached_replay_not_counted)     /* why did it not run? nobody knows */                 \
-  X(call_without_key_forgotten)    /* a job without a key, asked again, is made twice */
+  X(call_without_key_forgotten)    /* a job without a key, asked again, is made twice */  \
+  X(letter_moves_later_failure)    /* a dead letter's move of what failed again since */  \
+  X(letter_step_not_recorded)      /* nobody knows who retried it */
+
+#define LK_SEEDED_SQLITE_BUGS(X)                                                              \
+  X(lost_commit_taken_as_failure) /* it is in the file, and its callers are told otherwise */ \
+  X(lost_commit_taken_as_success) /* it is not, and its callers are told that it is */        \
+  X(log_not_synced)               /* after a checkpoint commits are answered unsynced */      \
+  X(failed_sync_believed)         /* the log starts over though the file was not synced */    \
+  X(log_not_rewritten)            /* what a failed sync left unwritten is believed written */ \
+  X(merge_drops_an_entry)         /* a key of the window does not reach its page */           \
+  X(split_drops_a_page)           /* a page's second half is not written */                   \
+  X(filter_ignores_merges)        /* a merged key is said to be new */                        \
+  X(filter_scan_skips_a_page)     /* the same, of what was there before */                    \
+  X(rollback_keeps_scan)          /* pages as they were in a transaction that was undone */   \
+  X(rollback_keeps_keys)          /* of runs that were never made */                          \
+  X(rollback_keeps_agenda)        /* a job is thought taken */                                \
+  X(pointers_not_replayed)        /* a key given back by hand forgets that */
 
 #ifdef LATCHKEY_SEEDED_BUGS
 
@@ -39,7 +57,7 @@ namespace latchkey {
 enum class SeededBug {
   none,
 #define LK_NAME(name) name,
-  LK_SEEDED_BUGS(LK_NAME)
+  LK_SEEDED_BUGS(LK_NAME) LK_SEEDED_SQLITE_BUGS(LK_NAME)
 #undef LK_NAME
 };
 inline SeededBug seeded_bug = SeededBug::none;

@@ -1,4 +1,5 @@
 // What a person does about a dead letter: moves of its members, each recorded with who and when.
+#include "base/seeded_bug.hpp"
 #include "store/apply.hpp"
 #include "store/listing.hpp"
 
@@ -14,14 +15,15 @@ StepKind kind_of(const Move& move) {
 MemberMoved move_member(Applying with, const LetterMove& wish, const DeadLetterMember& member) {
   const auto run = with.tables.find(member.run);
   // Gone, or opened again since: this failure is no longer what stands.
-  if (!run || run->generation != member.generation) return {member.run, false, {}};
+  if (!run || (run->generation != member.generation && !LK_SEEDED(letter_moves_later_failure)))
+    return {member.run, false, {}};
   const MoveReply reply = apply_move(with, {std::nullopt, member.run, wish.move});
   if (const auto* error = std::get_if<Error>(&reply)) return {member.run, false, *error};
   const auto& moved = std::get<Moved>(reply);
   // A failure that a person lets stand changes no run, but it is a step.
   const bool stands = std::holds_alternative<ResolveFailed>(wish.move);
-  const bool changed =
-      (moved.changed || stands) && with.tables.add_step(member, {kind_of(wish.move), wish.by, with.now, wish.note});
+  const bool changed = (moved.changed || stands) && !LK_SEEDED(letter_step_not_recorded) &&
+                       with.tables.add_step(member, {kind_of(wish.move), wish.by, with.now, wish.note});
   return {member.run, changed || moved.changed, {}};
 }
 

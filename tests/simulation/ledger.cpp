@@ -210,15 +210,44 @@ void Ledger::saw(const MoveRequest& request, const MoveReply& reply) {
   const auto* moved = std::get_if<Moved>(&reply);
   if (!moved) return;
   check(!request.tenant || *request.tenant == moved->run.head->tenant, "another tenant's run was moved");
-  if (moved->changed) {
-    if (const auto* resolve = std::get_if<ResolveCompleted>(&request.move)) completed(moved->run, resolve->result);
-    const bool resolved =
-        std::holds_alternative<ResolveRerun>(request.move) || std::holds_alternative<ResolveFailed>(request.move);
-    if (const auto owner = owners_.find(moved->run.fence); resolved && owner != owners_.end())
-      owner->second.ended = true;  // a person says so
-    if (std::holds_alternative<ResolveRerun>(request.move)) known(moved->run).extra_tries[moved->run.generation] += 1;
-  }
+  if (moved->changed) moved_by_hand(request.move, moved->run);
   look(moved->run);
+}
+
+void Ledger::moved_by_hand(const Move& move, const Run& run) {
+  if (const auto* resolve = std::get_if<ResolveCompleted>(&move)) completed(run, resolve->result);
+  const bool resolved = std::holds_alternative<ResolveRerun>(move) || std::holds_alternative<ResolveFailed>(move);
+  if (const auto owner = owners_.find(run.fence); resolved && owner != owners_.end())
+    owner->second.ended = true;  // a person says so
+  if (std::holds_alternative<ResolveRerun>(move)) known(run).extra_tries[run.generation] += 1;
+}
+
+// What was done to a member is done to its run as it failed there, and written down there, once.
+void Ledger::saw(const LetterMove& wish, const LetterMoved& moved, Store& store) {
+  const bool retry = std::holds_alternative<RetryByHand>(wish.move);
+  const auto members = store.records().list_members(wish.letter, 10'000);
+  check(members.has_value(), "a dead letter's members cannot be listed");
+  if (!members) return;
+  for (const MemberMoved& one : moved.members) {
+    if (!one.changed) continue;
+    const auto run = store.find(std::nullopt, one.run);
+    check(run && *run, "a member that is gone was moved");
+    if (!run || !*run) continue;
+    const bool as_wished = retry                                                 ? (*run)->as<Queued>() != nullptr
+                           : std::holds_alternative<ResolveCompleted>(wish.move) ? (*run)->as<Completed>() != nullptr
+                                                                                 : (*run)->as<Failed>() != nullptr;
+    check(as_wished, "a dead letter's member was not moved as wished: " + name_of(**run));
+    moved_by_hand(wish.move, **run);
+    look(**run);
+    const std::uint32_t failed = (*run)->generation - (retry ? 1 : 0);
+    const auto member = std::ranges::find_if(
+        *members, [&](const DeadLetterMember& each) { return each.run == one.run && each.generation == failed; });
+    check(member != members->end() && std::ranges::count(member->steps, wish.by, &MemberStep::by) > 0,
+          "a step is not written down at the failure that it is about: " + name_of(**run));
+  }
+  for (const DeadLetterMember& member : *members)
+    for (std::size_t i = 1; i < member.steps.size(); ++i)
+      check(member.steps[i - 1].kind < member.steps[i].kind, "a step was taken twice: " + to_string(member.run));
 }
 
 void Ledger::effect_started(const Won& won) {

@@ -28,6 +28,7 @@ class Ledger {
   void saw(const ExtendRequest& request, const Before& before, const ExtendReply& reply, bool exact);
   void saw(const SettleRequest& request, const Before& before, const SettleReply& reply, bool exact);
   void saw(const MoveRequest& request, const MoveReply& reply);
+  void saw(const LetterMove& wish, const LetterMoved& moved, Store& store);
 
   // --- what callers and workers did
   void effect_started(const Won& won);
@@ -67,6 +68,7 @@ class Ledger {
   };
 
   static KeyId key_of(const Run& run);
+  void moved_by_hand(const Move& move, const Run& run);
   void issued(const Won& won, Instant now, bool was_held_before);
   void look(const Run& run);
   void completed(const Run& run, const Bytes& result);

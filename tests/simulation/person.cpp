@@ -45,6 +45,36 @@ void acknowledge_some(Process& me, Store& store) {
   me.world.ledger.check(store.records().acknowledge(entry.tenant, entry.id, me.name).has_value(), "not acknowledged");
 }
 
+Move draw_letter_move(Process& me) {
+  switch (me.random.below(3)) {
+    case 0:
+      return RetryByHand{me.random.one_in(2)};
+    case 1:
+      return ResolveCompleted{"of a dead letter, by " + me.name + " " + std::to_string(me.random.next())};
+    default:
+      return ResolveFailed{"let it be"};
+  }
+}
+
+// All members of an entry or one of them; an entry of another tenant is not there.
+void move_letter(Process& me, Store& store) {
+  const auto page = store.records().list_dead_letters({.with_acknowledged = me.random.one_in(2), .limit = 20});
+  if (!page || page->entries.empty()) return;
+  const DeadLetter& entry = page->entries[me.random.below(page->entries.size())];
+  LetterMove wish{.tenant = entry.tenant, .letter = entry.id, .move = draw_letter_move(me), .by = me.name};
+  const bool foreign = me.random.one_in(5);
+  if (foreign) wish.tenant = other_than(entry.tenant);
+  const auto members = store.records().list_members(entry.id, 100);
+  if (members && !members->empty() && me.random.one_in(2))
+    wish.runs = {(*members)[me.random.below(members->size())].run};
+  const auto moved = store.records().move_dead_letter(wish);
+  me.world.ledger.check(moved.has_value(), "a dead letter cannot be moved");
+  if (!moved) return;
+  me.world.ledger.check(!(foreign && *moved), "another tenant moved a dead letter");
+  me.world.trace(me.name + " moves the dead letter " + to_string(entry.id).substr(24));
+  if (*moved) me.world.ledger.saw(wish, **moved, store);
+}
+
 }  // namespace
 
 Task<void> live_as_person(Process& me) {
@@ -57,6 +87,7 @@ Task<void> live_as_person(Process& me) {
     if (!page || page->runs.empty()) continue;
     const Run run = page->runs[me.random.below(page->runs.size())];
     if (me.random.one_in(3)) acknowledge_some(me, store);
+    if (me.random.one_in(3)) move_letter(me, store);
     if (me.random.one_in(4)) {
       co_await pry(me, link, run);
     } else {

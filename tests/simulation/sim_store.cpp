@@ -1,16 +1,13 @@
 #include "simulation/sim_store.hpp"
 
-#include "base/assert.hpp"
-#include "simulation/queued_store.hpp"
-#include "store/memory/memory_store.hpp"
-#ifndef LATCHKEY_SEEDED_BUGS
-#define LATCHKEY_SIM_SQLITE
 #include <unistd.h>
 
 #include <filesystem>
 
+#include "base/assert.hpp"
+#include "simulation/queued_store.hpp"
+#include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
-#endif
 
 namespace latchkey::sim {
 namespace {
@@ -41,7 +38,6 @@ class SimQueued final : public SimStore {
   QueuedStore queue_;
 };
 
-#ifdef LATCHKEY_SIM_SQLITE
 // A real SQLite file; a crash closes it without notice.
 class SimSqlite final : public SimStore {
  public:
@@ -74,7 +70,13 @@ class SimSqlite final : public SimStore {
     settings.file = (folder_ / "latchkey.db").string();
     settings.stepped = true;
     // So few keys as a seed makes would never be merged otherwise.
-    settings.merge = {.window = 4, .window_max = 16, .share = 4, .slice_min = 2};
+    settings.merge = {.window = 4,
+                      .window_max = 16,
+                      .share = 4,
+                      .slice_min = 2,
+                      .page_keys = 3,
+                      .filter_room = 4,
+                      .pages_scanned = 1};
     auto opened = SqliteStore::open(settings, clock_, random_);
     LK_ASSERT(opened);
     store_ = std::move(*opened);
@@ -84,14 +86,11 @@ class SimSqlite final : public SimStore {
   std::filesystem::path folder_;
   std::unique_ptr<SqliteStore> store_;
 };
-#endif
 
 }  // namespace
 
 std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random) {
-#ifdef LATCHKEY_SIM_SQLITE
   if (kind == StoreKind::sqlite) return std::make_unique<SimSqlite>(clock, random);
-#endif
   if (kind == StoreKind::queued) return std::make_unique<SimQueued>(clock, random);
   LK_ASSERT(kind == StoreKind::memory);
   return std::make_unique<SimMemory>(clock, random);

@@ -21,6 +21,25 @@ struct Handle {
 Handle& handle(sqlite3_file* file) { return *reinterpret_cast<Handle*>(file); }
 FaultDisk::File& content(sqlite3_file* file) { return **handle(file).file; }
 
+// Of the machine's page cache.
+constexpr std::size_t kPage = 4096;
+
+void undo_unsynced(const FaultDisk::File& file, std::string& bytes) {
+  for (auto write = file.unsynced.rbegin(); write != file.unsynced.rend(); ++write) {
+    bytes.resize(std::max(bytes.size(), write->size_before));
+    bytes.replace(write->offset, write->before.size(), write->before);
+    bytes.resize(write->size_before);
+  }
+}
+
+void make_durable(FaultDisk::File& file) {
+  file.unsynced.clear();
+  if (!file.durable) return;
+  file.durable->resize(file.bytes.size());
+  for (std::size_t at = 0; at < file.bytes.size(); at += kPage)
+    if (!file.forgotten.contains(at / kPage)) file.durable->replace(at, kPage, file.bytes, at, kPage);
+}
+
 int close_file(sqlite3_file* file) {
   Handle& h = handle(file);
   const std::lock_guard lock(h.disk->mutex());
@@ -38,7 +57,7 @@ int close_file(sqlite3_file* file) {
 int read_file(sqlite3_file* file, void* to, int amount, sqlite3_int64 offset) {
   Handle& h = handle(file);
   const std::lock_guard lock(h.disk->mutex());
-  if (h.disk->dead()) return SQLITE_IOERR_READ;
+  if (h.disk->dead() || h.disk->fails_read()) return SQLITE_IOERR_READ;
   const std::string& bytes = content(file).bytes;
   const auto at = std::min(static_cast<std::size_t>(offset), bytes.size());
   const auto there = std::min(static_cast<std::size_t>(amount), bytes.size() - at);
@@ -60,6 +79,7 @@ int write_file(sqlite3_file* file, const void* from, int amount, sqlite3_int64 o
     if (bytes.size() < at + size) bytes.resize(at + size);
     bytes.replace(at, size, write.after);
     content(file).unsynced.push_back(std::move(write));
+    for (std::size_t page = at / kPage; page <= (at + size - 1) / kPage; ++page) content(file).forgotten.erase(page);
   }
   return verdict.code;
 }
@@ -80,8 +100,10 @@ int truncate_file(sqlite3_file* file, sqlite3_int64 size) {
 int sync_file(sqlite3_file* file, int) {
   Handle& h = handle(file);
   const std::lock_guard lock(h.disk->mutex());
+  if (h.disk->loses_sync(content(file))) return SQLITE_IOERR_FSYNC;
   const auto verdict = h.disk->judge(false);
-  if (verdict.act) content(file).unsynced.clear();
+  if (verdict.act) make_durable(content(file));
+  content(file).syncs += verdict.code == SQLITE_OK;
   return verdict.code == SQLITE_OK || verdict.code == SQLITE_FULL ? SQLITE_OK : SQLITE_IOERR_FSYNC;
 }
 
@@ -122,6 +144,7 @@ int characteristics(sqlite3_file*) { return 0; }
 int map_shared(sqlite3_file* file, int region, int size, int extend, void volatile** where) {
   const std::lock_guard lock(handle(file).disk->mutex());
   auto& regions = content(file).shared_memory;
+  content(file).shared_by.insert(file);
   while (extend && static_cast<int>(regions.size()) <= region)
     regions.push_back(std::make_unique<std::string>(static_cast<std::size_t>(size), '\0'));
   *where = static_cast<int>(regions.size()) > region ? regions[static_cast<std::size_t>(region)]->data() : nullptr;
@@ -159,7 +182,8 @@ void barrier(sqlite3_file*) { std::atomic_thread_fence(std::memory_order_seq_cst
 
 int unmap_shared(sqlite3_file* file, int remove) {
   const std::lock_guard lock(handle(file).disk->mutex());
-  if (remove) content(file).shared_memory.clear();
+  content(file).shared_by.erase(file);
+  if (remove || content(file).shared_by.empty()) content(file).shared_memory.clear();
   return SQLITE_OK;
 }
 
@@ -234,16 +258,65 @@ FaultDisk::FaultDisk(std::uint64_t seed)
 FaultDisk::~FaultDisk() { sqlite3_vfs_unregister(vfs_.get()); }
 
 void FaultDisk::plan(Fault fault, std::uint64_t nth) {
+  const std::lock_guard lock(mutex_);
   fault_ = fault;
-  strikes_at_ = operations_ + nth;
+  strikes_at_ = done() + nth;
   struck_ = false;
+}
+
+void FaultDisk::call_off() {
+  const std::lock_guard lock(mutex_);
+  fault_ = Fault::none;
+}
+
+bool FaultDisk::is_due_within(std::uint64_t operations) {
+  const std::lock_guard lock(mutex_);
+  return fault_ != Fault::none && done() < strikes_at_ && strikes_at_ - done() <= operations;
+}
+
+// Of the operations at which the fault may strike.
+std::uint64_t FaultDisk::done() const {
+  return fault_ == Fault::fail_read ? reads_ : fault_ == Fault::lose_sync ? syncs_ : operations_.load();
+}
+
+std::size_t FaultDisk::unsynced_writes(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(name, false);
+  return file ? file->unsynced.size() : 0;
+}
+
+std::uint64_t FaultDisk::syncs_of(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto file = find(name, false);
+  return file ? file->syncs : 0;
+}
+
+bool FaultDisk::fails_read() {
+  reads_ += 1;
+  if (fault_ != Fault::fail_read || reads_ != strikes_at_) return false;
+  struck_ = true;
+  return true;
+}
+
+bool FaultDisk::loses_sync(File& file) {
+  syncs_ += 1;
+  if (fault_ != Fault::lose_sync || syncs_ != strikes_at_ || dead_) return false;
+  struck_ = true;
+  file.durable = file.bytes;
+  undo_unsynced(file, *file.durable);
+  for (const Write& write : file.unsynced)
+    for (std::size_t page = write.offset / kPage; page * kPage < write.offset + write.after.size(); ++page)
+      file.forgotten.insert(page);
+  file.unsynced.clear();
+  return true;
 }
 
 FaultDisk::Verdict FaultDisk::judge(bool grows) {
   if (dead_) return {SQLITE_IOERR_WRITE, false};
   operations_ += 1;
   if (full_ && grows) return {SQLITE_FULL, false};
-  if (fault_ == Fault::none || operations_ != strikes_at_) return {SQLITE_OK, true};
+  if (fault_ == Fault::none || fault_ == Fault::fail_read || fault_ == Fault::lose_sync || operations_ != strikes_at_)
+    return {SQLITE_OK, true};
   struck_ = true;
   switch (fault_) {
     case Fault::fail_before:
@@ -259,6 +332,8 @@ FaultDisk::Verdict FaultDisk::judge(bool grows) {
       dead_ = true;
       return {SQLITE_IOERR_WRITE, true};
     case Fault::none:
+    case Fault::fail_read:
+    case Fault::lose_sync:
       break;
   }
   return {SQLITE_OK, true};
@@ -280,12 +355,10 @@ void FaultDisk::restart(Unsynced unsynced) {
   for (auto& [name, file] : files_) {
     auto fresh = std::make_shared<File>();
     fresh->bytes = std::move(file->bytes);
-    if (unsynced != Unsynced::kept) {
-      for (auto write = file->unsynced.rbegin(); write != file->unsynced.rend(); ++write) {
-        fresh->bytes.resize(std::max(fresh->bytes.size(), write->size_before));
-        fresh->bytes.replace(write->offset, write->before.size(), write->before);
-        fresh->bytes.resize(write->size_before);
-      }
+    if (unsynced == Unsynced::lost && file->durable) {
+      fresh->bytes = *std::move(file->durable);
+    } else if (unsynced != Unsynced::kept) {
+      undo_unsynced(*file, fresh->bytes);
       for (const Write& write : file->unsynced) {
         if (unsynced == Unsynced::lost || random_.one_in(2)) continue;
         if (write.truncation) {

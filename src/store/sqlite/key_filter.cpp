@@ -4,11 +4,12 @@
 #include <bit>
 #include <utility>
 
+#include "base/seeded_bug.hpp"
+
 namespace latchkey {
 namespace {
 
 constexpr std::size_t kBitsPerKey = 10, kBlockBits = 512, kProbes = 6;
-constexpr std::size_t kRoomLeast = 256 * 1024;
 // 64 MiB of bits. With more keys it says "perhaps" more often.
 constexpr std::size_t kRoomMost = 50'000'000;
 
@@ -46,12 +47,13 @@ void KeyFilter::reset(std::size_t keys) {
 }
 
 void KeyFilter::begin_scan(std::size_t room) {
-  next_.emplace(std::clamp(room, kRoomLeast, kRoomMost));
+  next_.emplace(std::clamp(room, room_least_, kRoomMost));
   scanned_ = -1;
   pending_.reset();
 }
 
 void KeyFilter::add(std::span<const KeyWindow::Entry> merged) {
+  if (LK_SEEDED(filter_ignores_merges)) return;
   for (const auto& [hash, seq] : merged) {
     if (current_) current_->add(hash);
     if (next_) next_->add(hash);
@@ -61,6 +63,7 @@ void KeyFilter::add(std::span<const KeyWindow::Entry> merged) {
 
 void KeyFilter::scan(KeyPages& keys, std::size_t pages) {
   if (!next_) return;
+  if (LK_SEEDED(filter_scan_skips_a_page) && scanned_ < 0) scanned_ = 0;
   pending_ = Scan{keys.read_after(scanned_, pages, [&](const ShortHash& hash) { next_->add(hash); })};
 }
 

@@ -17,6 +17,9 @@ namespace latchkey {
 
 class KeyFilter {
  public:
+  static constexpr std::size_t kRoomLeast = 256 * 1024;
+
+  explicit KeyFilter(std::size_t room_least = kRoomLeast) : room_least_(room_least) {}
   // Forgets everything; the next scan makes room for twice as many keys as are said to be there.
   void reset(std::size_t keys);
   bool may_have(const ShortHash& hash) const { return !current_ || current_->has(hash); }
@@ -47,6 +50,7 @@ class KeyFilter {
 
   void begin_scan(std::size_t room);
 
+  const std::size_t room_least_;
   std::optional<Bits> current_;
   std::optional<Bits> next_;
   std::int64_t scanned_ = -1;

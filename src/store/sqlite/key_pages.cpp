@@ -3,13 +3,12 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 
 namespace latchkey {
 namespace {
 
 constexpr std::size_t kHash = 16, kSeq = 6, kEntry = kHash + kSeq;
-// As many as fit into one 4 KiB page of the file beside SQLite's own bytes.
-constexpr std::size_t kEntriesMost = 184;
 
 std::int64_t first_of(const unsigned char* hash) {
   std::uint64_t top = 0;
@@ -52,8 +51,9 @@ bool is_at(std::string_view entries, std::size_t at, const ShortHash& hash) {
 
 }  // namespace
 
-KeyPages::KeyPages(Database& database)
-    : find_(database.prepare(find_sql("find_key_page"))),
+KeyPages::KeyPages(Database& database, std::size_t entries_most)
+    : entries_most_(entries_most),
+      find_(database.prepare(find_sql("find_key_page"))),
       next_(database.prepare(find_sql("next_key_page"))),
       read_after_(database.prepare(find_sql("read_key_pages"))),
       put_(database.prepare(find_sql("put_key_page"))),
@@ -121,7 +121,7 @@ void KeyPages::merge(std::span<const KeyWindow::Entry> entries) {
 
 void KeyPages::write(std::int64_t first, std::string_view entries) {
   const std::size_t count = entries.size() / kEntry;
-  const std::size_t pages = (count + kEntriesMost - 1) / kEntriesMost;
+  const std::size_t pages = (count + entries_most_ - 1) / entries_most_;
   for (std::size_t left = pages; !entries.empty(); --left) {
     std::size_t cut = left > 1 ? entries.size() / kEntry / left * kEntry : entries.size();
     // Entries with the same `first` stay together.
@@ -130,6 +130,7 @@ void KeyPages::write(std::int64_t first, std::string_view entries) {
       cut += kEntry;
     put_.bind(1, first).bind_blob(2, entries.substr(0, cut)).run();
     entries.remove_prefix(cut);
+    if (LK_SEEDED(split_drops_a_page)) break;
     if (!entries.empty()) first = first_of(as_hash(entries.data()));
   }
 }

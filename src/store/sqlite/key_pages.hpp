@@ -18,7 +18,10 @@ namespace latchkey {
 
 class KeyPages {
  public:
-  explicit KeyPages(Database& database);
+  // As many entries as fit into one 4 KiB page of the file beside SQLite's own bytes.
+  static constexpr std::size_t kEntriesMost = 184;
+
+  explicit KeyPages(Database& database, std::size_t entries_most = kEntriesMost);
 
   std::optional<Seq> find(const ShortHash& hash);
   // Writer: adds or replaces these, which are in order.
@@ -41,6 +44,7 @@ class KeyPages {
   // Splits what has grown too long for a page of the file.
   void write(std::int64_t first, std::string_view entries);
 
+  const std::size_t entries_most_;
   Statement find_, next_, read_after_, put_, erase_;
   std::string merged_;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
 namespace latchkey {
@@ -18,6 +19,7 @@ void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
   // What this transaction purges is still in the window.
   if (!erased_.empty())
     std::erase_if(slice.entries, [&](const auto& entry) { return std::ranges::find(erased_, entry) != erased_.end(); });
+  if (LK_SEEDED(merge_drops_an_entry) && !slice.entries.empty()) slice.entries.pop_back();
   keys_.merge(slice.entries);
   filter_.add(slice.entries);
   slice_ = slice.taken;

@@ -5,10 +5,12 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 #include "store/apply.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
@@ -89,7 +91,10 @@ SqliteStore::SqliteStore(SqliteSettings settings, Clock& clock, Random& random, 
 SqliteStore::~SqliteStore() {
   queue_.close();
   if (thread_.joinable()) thread_.join();
-  step();
+  // An abandoned store has nothing left to answer, and its file is not to be opened again.
+  Batch rest;
+  queue_.take_waiting(rest);
+  if (!rest.empty() || !unknown_.empty()) apply_batch(rest);
   for (auto& command : unknown_)
     command->error = Error{Code::STORE_UNAVAILABLE, "closed before it was known whether this was kept: ask again"};
   answer(unknown_);
@@ -108,7 +113,7 @@ void SqliteStore::abandon() {
   Batch rest;
   queue_.take_waiting(rest);
   unknown_.clear();
-  if (writer_) sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  keep_log();
   close_connections();
 }
 
@@ -144,8 +149,8 @@ void SqliteStore::close_connections() {
 void SqliteStore::work() {
   Batch batch;
   while (true) {
-    // While a commit's fate is unknown the file is tried again and again, whether or not anybody asks.
-    const bool open = unknown_.empty() ? queue_.take_all(batch) : queue_.take_within(batch, settings_.refuse_for);
+    // While the file cannot be opened it is tried again and again, whether or not anybody asks: reads need it too.
+    const bool open = tables_ ? queue_.take_all(batch) : queue_.take_within(batch, settings_.refuse_for);
     if (!open) return;
     apply_batch(batch);
     batch.clear();
@@ -156,7 +161,7 @@ std::size_t SqliteStore::step() {
   Batch batch;
   queue_.take_waiting(batch);
   const std::size_t waited = batch.size();
-  if (!batch.empty() || !unknown_.empty()) apply_batch(batch);
+  if (!batch.empty() || !tables_) apply_batch(batch);
   return waited;
 }
 
@@ -238,11 +243,15 @@ void SqliteStore::apply_refusing(Batch& batch) {
   }
 }
 
+// The log must outlive the connections, or what failed to reach the file is gone with it.
+void SqliteStore::keep_log() {
+  if (writer_) sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
 // After an I/O error the file is opened anew. If the commit in doubt is in it, its batch is done after all.
 void SqliteStore::reopen() {
   try {
-    // The log must outlive the connections, or what failed to reach the file is gone with it.
-    if (writer_) sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    keep_log();
     sync_failed_ |= checkpointer_ && checkpointer_->has_failed();
     close_connections();
     open_connections();
@@ -252,6 +261,7 @@ void SqliteStore::reopen() {
     open_readers();
   } catch (const TablesError& error) {
     spdlog::error("sqlite: cannot reopen {}: {}", settings_.file, error.what());
+    keep_log();
     close_connections();
     refusing_ = Error{Code::STORE_UNAVAILABLE, "the store cannot be opened; nothing was changed"};
     refusing_until_ = steady_.elapsed() + settings_.refuse_for;
@@ -259,15 +269,38 @@ void SqliteStore::reopen() {
     return;
   }
   if (unknown_.empty()) return;
-  const bool kept = tables_->state().batch == unknown_number_;
+  const bool kept = (tables_->state().batch == unknown_number_ && !LK_SEEDED(lost_commit_taken_as_failure)) ||
+                    LK_SEEDED(lost_commit_taken_as_success);
   for (auto& command : unknown_)
     if (!kept) command->error = refusing_;
   answer(unknown_);
   unknown_.clear();
 }
 
-// What the log holds may only be in the page cache: once it is in the file and synced, it is durable.
+// What the log holds may only be in the page cache, and after a failed sync the next one need not write it: the machine
+// takes those pages for clean. So the log is written over itself, byte for byte, and synced. Only then may it be
+// copied: a file that is newer than its log on the disk is broken when power fails.
+void SqliteStore::rewrite_log() {
+  sqlite3_file* log = nullptr;
+  sqlite3_int64 size = 0;
+  sqlite3_file_control(writer_->handle(), "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+  if (!log || !log->pMethods) return;
+  const auto check = [](int code) {
+    if (code != SQLITE_OK) throw TablesError(Code::STORE_UNAVAILABLE, "the log could not be written again");
+  };
+  check(log->pMethods->xFileSize(log, &size));
+  std::vector<char> bytes(64 * 1024);
+  for (sqlite3_int64 at = 0; at < size; at += static_cast<sqlite3_int64>(bytes.size())) {
+    const int part = static_cast<int>(std::min<sqlite3_int64>(size - at, static_cast<sqlite3_int64>(bytes.size())));
+    check(log->pMethods->xRead(log, bytes.data(), part, at));
+    check(log->pMethods->xWrite(log, bytes.data(), part, at));
+  }
+  if (size > 0) check(log->pMethods->xSync(log, SQLITE_SYNC_NORMAL));
+}
+
+// Once it is in the file and synced, it is durable.
 void SqliteStore::make_log_durable() {
+  if (!LK_SEEDED(log_not_rewritten)) rewrite_log();
   int pages = 0, copied = 0;
   const auto checkpoint = [&](int mode) {
     return sqlite3_wal_checkpoint_v2(writer_->handle(), nullptr, mode, &pages, &copied);

@@ -123,8 +123,10 @@ class SqliteStore final : public Store, private Records {
   // Once per batch: looks for the outcomes of claims that came before anybody knew that it takes long.
   void answer_waiting();
   struct Claiming;
+  void keep_log();
   void reopen();
   void answer(Batch& batch);
+  void rewrite_log();
   void make_log_durable();
   void checkpoint_if_due();
 

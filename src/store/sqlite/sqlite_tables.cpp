@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
+#include "base/seeded_bug.hpp"
 
 namespace latchkey {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr std::size_t kOpenRunsCached = 100'000;
 constexpr std::size_t kInputCached = 1024;
 // Of the key index, per commit, while its filter is being filled.
-constexpr std::size_t kPagesScanned = 32, kPagesScannedMost = 512;
+constexpr std::size_t kPagesScannedMost = 512;
 
 }  // namespace
 
@@ -40,7 +41,8 @@ SqliteTables::SqliteTables(Database& database, Random& random, KeyWindow& window
       merge_(merge),
       sql_(std::make_unique<Statements>(database)),
       scopes_(database),
-      keys_(database) {}
+      keys_(database, merge.page_keys),
+      filter_(merge.filter_room) {}
 
 SqliteTables::~SqliteTables() = default;
 
@@ -88,7 +90,7 @@ void SqliteTables::load_window() {
     if (staged % 4096 == 0) window_.publish();
   }
   Statement pointed = database_.prepare(find_sql("read_pointed"));
-  while (pointed.step()) {
+  while (pointed.step() && !LK_SEEDED(pointers_not_replayed)) {
     const ShortHash hash = short_hash(pointed.bytes(0));
     if (window_.find_staged(hash).value_or(0) <= pointed.integer(2)) window_.stage(hash, pointed.integer(1));
   }
@@ -123,7 +125,7 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
   if (changed_) {
     merge(window_min, amount);
     // With the work at hand: until the filter is filled every new key is looked up in the file.
-    filter_.scan(keys_, std::clamp(amount / 4, kPagesScanned, kPagesScannedMost));
+    filter_.scan(keys_, std::clamp(amount / 4, merge_.pages_scanned, kPagesScannedMost));
     state_.batch += 1;
     state_.clock_mark = now;
     sql_->write_state.bind(1, state_.seq)
@@ -148,6 +150,7 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
 void SqliteTables::rollback() {
   // After some errors SQLite has rolled back by itself.
   sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+  if (LK_SEEDED(rollback_keeps_agenda)) changes_.clear();
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     open_runs_.erase(change->seq);
     if (change->after) agenda_.remove(*change->after);
@@ -155,8 +158,8 @@ void SqliteTables::rollback() {
   }
   changes_.clear();
   erased_.clear();
-  window_.discard();
-  filter_.forget_scan();
+  if (!LK_SEEDED(rollback_keeps_keys)) window_.discard();
+  if (!LK_SEEDED(rollback_keeps_scan)) filter_.forget_scan();
   scopes_.clear();
   slice_ = inserted_ = 0;
   state_ = committed_;

@@ -51,6 +51,10 @@ struct MergeSettings {
   std::size_t window_max = 1'700'000;  // and at most these: what a hash table of 2 Mi slots holds
   std::size_t share = 4;               // in between: a quarter of the runs that are merged
   std::size_t slice_min = 256;
+  // The seams of the key index, which tests put closer together.
+  std::size_t page_keys = KeyPages::kEntriesMost;   // before a page is split
+  std::size_t filter_room = KeyFilter::kRoomLeast;  // keys, before the filter grows for the first time
+  std::size_t pages_scanned = 32;  // of the key index, per commit, at least, while its filter is filled
 };
 
 class SqliteTables final : public Tables {
