@@ -34,3 +34,11 @@ endfunction()
 
 # What is built for ThreadSanitizer.
 add_custom_target(concurrent_tests)
+
+# latchkey_concurrent(NAME): this module's tests have threads.
+function(latchkey_concurrent name)
+  if(TARGET ${name})
+    set_tests_properties(${name} PROPERTIES LABELS concurrent)
+    add_dependencies(concurrent_tests ${name})
+  endif()
+endfunction()
