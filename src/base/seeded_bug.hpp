@@ -45,10 +45,7 @@
   X(split_drops_a_page)           /* a page's second half is not written */                   \
   X(filter_ignores_merges)        /* a merged key is said to be new */                        \
   X(filter_scan_skips_a_page)     /* the same, of what was there before */                    \
-  X(rollback_keeps_scan)          /* pages as they were in a transaction that was undone */   \
-  X(rollback_keeps_keys)          /* of runs that were never made */                          \
-  X(rollback_keeps_agenda)        /* a job is thought taken */                                \
-  X(pointers_not_replayed)        /* a key given back by hand forgets that */
+  X(rollback_keeps_agenda)        /* a job is thought taken */
 
 #ifdef LATCHKEY_SEEDED_BUGS
 

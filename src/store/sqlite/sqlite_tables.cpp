@@ -90,7 +90,7 @@ void SqliteTables::load_window() {
     if (staged % 4096 == 0) window_.publish();
   }
   Statement pointed = database_.prepare(find_sql("read_pointed"));
-  while (pointed.step() && !LK_SEEDED(pointers_not_replayed)) {
+  while (pointed.step()) {
     const ShortHash hash = short_hash(pointed.bytes(0));
     if (window_.find_staged(hash).value_or(0) <= pointed.integer(2)) window_.stage(hash, pointed.integer(1));
   }
@@ -158,8 +158,8 @@ void SqliteTables::rollback() {
   }
   changes_.clear();
   erased_.clear();
-  if (!LK_SEEDED(rollback_keeps_keys)) window_.discard();
-  if (!LK_SEEDED(rollback_keeps_scan)) filter_.forget_scan();
+  window_.discard();
+  filter_.forget_scan();
   scopes_.clear();
   slice_ = inserted_ = 0;
   state_ = committed_;
