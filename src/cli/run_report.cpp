@@ -101,7 +101,7 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
                        to_string(ran.run.id())));
     return EXIT_BUSY;
   }
-  if (command.interrupted_by()) {
+  if (command.interrupted_by() && !ran.run.as<Cancelled>()) {
     note_given_back(ran.run.id());
     return 128 + *command.interrupted_by();
   }

@@ -190,12 +190,15 @@ Task<void> Command::finish(bool leave_rest, pid_t keeper) {
 }
 
 EffectResult Command::judge(const Won& won, KeeperMessage ending) {
+  // A completion wins: it may have ended before the signal came, or in spite of it.
+  if (ending.kind == KeeperMessage::exited && ending.value == 0)
+    return EffectDone{.result = write_kept_output({0, keep(end_->output), keep(end_->errors)})};
+  if (stopped_ == StopReason::cancel_requested && ending.kind != KeeperMessage::not_started)
+    return EffectFailed{.message = "stopped because it was cancelled", .code = "CANCELLED", .outcome_unknown = true};
   const bool unknown_held = won.run.head->on_doubt == OnDoubt::hold;
   if (stopped_ == StopReason::lease_lost && unknown_held)
     return EffectFailed{.message = "stopped because its lease was lost", .code = "LEASE_LOST", .outcome_unknown = true};
   if (stopped_ || interrupted_) return EffectInterrupted{};
-  if (ending.kind == KeeperMessage::exited && ending.value == 0)
-    return EffectDone{.result = write_kept_output({0, keep(end_->output), keep(end_->errors)})};
   const std::string line = last_line(end_->errors);
   const int code = end_->exit_code;
   return EffectFailed{.message = line.empty() ? end_->what : end_->what + ": " + line,

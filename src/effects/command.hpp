@@ -1,11 +1,13 @@
 // Command: a child process as a side effect. Run without a shell, its output passed on as it comes and its end kept.
 //
 // What an end means for the try:
-//   exit 0                    done; what it left running in the background lives on, its pipes closed
+//   exit 0                    done, whatever came meanwhile; what it left running in the background lives on, its pipes
+//                             closed
 //   exit 126 or 127           failed for good, as when it cannot be started
 //   any other, or a signal    failed, may be tried again
 //   interrupted by a signal   given back
 //   stopped, lease lost       given back; under `hold` an unknown outcome
+//   stopped, cancelled        an unknown outcome: it may have done half
 // In every case but the first all that it started is killed. It dies with its holder: see keeper.hpp, limits included.
 //
 // stop() and interrupt() ask politely; whoever is still there after the grace is killed. A reader of our output that

@@ -76,6 +76,27 @@ TEST_F(RunSignals, SignalsArePassedOnOnceAndTheTryGivenBack) {
   EXPECT_EQ(call({"dlq", "list"}).out, "no dead letters\n");
 }
 
+TEST_F(RunSignals, ACommandThatFinishesInSpiteOfTheSignalIsDone) {
+  const auto holder = start(run("a", "trap 'echo finishing; exit 0' TERM; echo running; read x"));
+  ASSERT_EQ(holder->read_line(), "running");
+  holder->signal(SIGTERM);
+  EXPECT_EQ(holder->read_line(), "finishing");  // its stdin stays open until then
+  EXPECT_EQ(holder->finish(), 0) << holder->err;
+  EXPECT_EQ(call(run("a", "echo again", {"--quiet"})).out, "running\nfinishing\n");
+}
+
+TEST_F(RunSignals, ACommandThatHadEndedWhenTheSignalCameIsDone) {
+  // More than one pipe holds, less than two: the command ends while latchkey waits for a reader of its output.
+  const auto holder = start(run("a", "echo $$; read x; head -c 130000 /dev/zero"));
+  const Gone command(std::stoi(holder->read_line()));
+  holder->write("\n");
+  ASSERT_TRUE(command.wait());
+  holder->signal(SIGINT);
+  EXPECT_EQ(holder->finish(), 0) << holder->err;
+  EXPECT_EQ(call(run("a", "echo again", {"--quiet"})).exit, 0);
+  EXPECT_THAT(call({"runs", "list", "--status", "completed"}).out, HasSubstr("completed"));
+}
+
 TEST_F(RunSignals, ASecondSignalEndsACommandThatIgnoresTheFirst) {
   const auto holder = start(run("a", "trap 'echo no' INT; echo running; while :; do read x || sleep 0.1; done"));
   ASSERT_EQ(holder->read_line(), "running");
@@ -104,6 +125,17 @@ TEST_F(RunSignals, CancelledByHandTheCommandIsStopped) {
   EXPECT_THAT(holder->read_line(), "");
   EXPECT_EQ(holder->finish(), 143);
   EXPECT_THAT(call({"runs", "show", id}).out, HasSubstr("status       cancelled"));
+  EXPECT_THAT(call({"runs", "show", id, "--json"}).out, HasSubstr("\"effect\":\"unknown\""));
+}
+
+TEST_F(RunSignals, CancelledByHandACommandThatFinishesIsDone) {
+  const auto holder =
+      start(run("a", "trap 'exit 0' TERM; echo $LATCHKEY_RUN; while :; do read x; done", {"--lease", "1s"}));
+  const std::string id = holder->read_line();
+  EXPECT_EQ(call({"runs", "cancel", id}).exit, 0);
+  EXPECT_THAT(holder->read_line(), "");
+  EXPECT_EQ(holder->finish(), 0) << holder->err;
+  EXPECT_THAT(call({"runs", "show", id}).out, HasSubstr("status       completed"));
 }
 
 TEST_F(RunSignals, CtrlCReachesTheCommandOnceAndTheTryIsGivenBack) {
