@@ -21,9 +21,14 @@ void tell_readiness(Call call) {
 }
 
 void tell_metrics(Call call) {
-  call.answer.send({.content_type = "text/plain; version=0.0.4; charset=utf-8",
-                    .body = call.services.telemetry.expose(
-                        {call.services.engine.replays_from_memory(), call.services.waiters.size()})});
+  Services& services = call.services;
+  const auto census = services.store.census();
+  const Telemetry::Readings readings{.replays_from_memory = services.engine.replays_from_memory(),
+                                     .waiting = services.waiters.size(),
+                                     .census = census ? std::optional(*census) : std::nullopt,
+                                     .now = services.store.now()};
+  call.answer.send(
+      {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = services.telemetry.expose(readings)});
 }
 
 void tell_openapi(Call call) { call.answer.send_json(200, std::string(openapi_json())); }

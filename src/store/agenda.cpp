@@ -28,7 +28,21 @@ void Agenda::Lane::advance(Instant now) {
   }
 }
 
+std::uint64_t* Agenda::count_of(const Run& run) {
+  if (run.as<Queued>()) return &open_.queued;
+  if (run.as<Running>()) return &open_.running;
+  return run.as<InDoubt>() ? &open_.in_doubt : nullptr;
+}
+
+Census Agenda::census() const {
+  Census census = open_;
+  if (!doubts_.empty()) census.doubt_since = doubts_.begin()->first;
+  return census;
+}
+
 void Agenda::add(const Run& run) {
+  if (std::uint64_t* const count = count_of(run)) *count += 1;
+  if (const auto* doubt = run.as<InDoubt>()) doubts_.emplace(doubt->since, run.id());
   if (const auto deadline = latchkey::next_deadline(run)) deadlines_.emplace(*deadline, run.id());
   const Queued* job = as_job(run);
   if (!job) return;
@@ -43,6 +57,8 @@ void Agenda::add(const Run& run) {
 }
 
 void Agenda::remove(const Run& run) {
+  if (std::uint64_t* const count = count_of(run)) *count -= 1;
+  if (const auto* doubt = run.as<InDoubt>()) doubts_.erase({doubt->since, run.id()});
   if (const auto deadline = latchkey::next_deadline(run)) deadlines_.erase({*deadline, run.id()});
   const Queued* job = as_job(run);
   if (!job) return;
@@ -56,6 +72,8 @@ void Agenda::remove(const Run& run) {
 void Agenda::clear() {
   lanes_.clear();
   deadlines_.clear();
+  doubts_.clear();
+  open_ = {};
   jobs_ = 0;
 }
 

@@ -10,6 +10,7 @@
 
 #include "model/requests.hpp"
 #include "model/run.hpp"
+#include "store/census.hpp"
 
 namespace latchkey {
 
@@ -26,6 +27,8 @@ class Agenda {
   std::vector<RunId> overdue(Instant now, std::uint32_t limit) const;
   std::optional<Instant> next_deadline() const;
   std::size_t jobs() const { return jobs_; }
+  // All but the dead letters, which are not here.
+  Census census() const;
 
  private:
   struct Ready {
@@ -44,9 +47,13 @@ class Agenda {
   using LaneName = std::pair<std::string, std::string>;  // function, tenant
 
   std::vector<Lane*> lanes_for(const TakeRequest& request);
+  // The count of the state that the run is in; none when it is settled.
+  std::uint64_t* count_of(const Run& run);
 
   std::map<LaneName, Lane, std::less<>> lanes_;
   std::set<std::pair<Instant, RunId>> deadlines_;
+  std::set<std::pair<Instant, RunId>> doubts_;  // since when
+  Census open_;
   std::size_t jobs_ = 0;
 };
 

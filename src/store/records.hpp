@@ -84,7 +84,7 @@ struct DeadLetterQuery {
   std::uint32_t limit = 50;
 };
 struct DeadLetterPage {
-  std::vector<DeadLetter> entries;  // latest first
+  std::vector<DeadLetter> entries;  // the one opened last first
   std::string next;
 };
 

@@ -22,6 +22,7 @@
 #include "base/error.hpp"
 #include "model/decide.hpp"
 #include "model/requests.hpp"
+#include "store/census.hpp"
 #include "store/duplicates.hpp"
 #include "store/records.hpp"
 
@@ -91,6 +92,8 @@ class Store : public Claims {
   virtual Result<std::optional<Run>> find_latest(const KeyName& name) = 0;
   virtual Result<Page> list(const ListQuery& query) = 0;
   virtual Result<std::optional<Duplicates>> find_duplicates(RunId id) = 0;
+  // Counted as things change, not by a look at every run: cheap enough for every scrape.
+  virtual Result<Census> census() = 0;
   // Why the latest change could not be written, until one is written again; never waits. The error's age is not told.
   virtual std::optional<Error> find_failure() { return std::nullopt; }
   // Writes nothing but the store's own marks, to find out whether it can be written again.

@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace latchkey {
@@ -22,12 +23,22 @@ Telemetry::Telemetry()
       store_errors_(counters(registry_, "latchkey_store_errors_total", "Requests that the store failed").Add({})),
       replays_from_memory_(
           gauges(registry_, "latchkey_replays_from_memory", "Replays answered from memory since the start").Add({})),
-      waiting_(gauges(registry_, "latchkey_waiting_requests", "Requests that wait for a run to settle").Add({})) {
+      waiting_(gauges(registry_, "latchkey_waiting_requests", "Requests that wait for a run to settle").Add({})),
+      oldest_doubt_(gauges(registry_, "latchkey_oldest_doubt_seconds",
+                           "How long the run that has been in doubt for longest has been so; 0: none is")
+                        .Add({})),
+      unread_letters_(
+          gauges(registry_, "latchkey_unacknowledged_dead_letters", "Dead letters that nobody has acknowledged")
+              .Add({})) {
+  auto& open_runs = gauges(registry_, "latchkey_open_runs", "Runs that are not settled, by state");
+  const char* states[] = {"queued", "running", "in_doubt"};
+  for (std::size_t i = 0; i < open_runs_.size(); ++i) open_runs_[i] = &open_runs.Add({{"state", states[i]}});
   auto& claims = counters(registry_, "latchkey_claims_total", "Claims by answer");
   // In the order of ClaimReply.
   const char* answers[] = {"won", "already_running", "not_due", "outcome_unknown", "replayed", "key_reused"};
   for (std::size_t i = 0; i < claims_.size(); ++i) claims_[i] = &claims.Add({{"answer", answers[i]}});
   queued_claims_ = &claims.Add({{"answer", "already_queued"}});
+  refused_claims_ = &claims.Add({{"answer", "move_refused"}});
   auto& settles = counters(registry_, "latchkey_settles_total", "Accepted settles by kind");
   const char* kinds[] = {"complete", "fail", "release", "snooze"};  // in the order of Ending
   for (std::size_t i = 0; i < settles_.size(); ++i) settles_[i] = &settles.Add({{"kind", kinds[i]}});
@@ -38,7 +49,8 @@ Telemetry::Telemetry()
 
 void Telemetry::count(const ClaimReply& reply) {
   const auto* busy = std::get_if<Busy>(&reply);
-  if (busy && busy->code != Code::ALREADY_RUNNING) return queued_claims_->Increment();
+  if (busy && busy->code == Code::ALREADY_QUEUED) return queued_claims_->Increment();
+  if (busy && busy->code != Code::ALREADY_RUNNING) return refused_claims_->Increment();
   claims_[reply.index()]->Increment();
 }
 
@@ -53,9 +65,18 @@ void Telemetry::count_response(int status) {
   responses_[digit < responses_.size() ? digit : 0]->Increment();
 }
 
+void Telemetry::tell(const Census& census, Instant now) {
+  const std::uint64_t open[] = {census.queued, census.running, census.in_doubt};
+  for (std::size_t i = 0; i < open_runs_.size(); ++i) open_runs_[i]->Set(static_cast<double>(open[i]));
+  const Duration doubt = census.doubt_since ? std::max(Duration{0}, now - *census.doubt_since) : Duration{0};
+  oldest_doubt_.Set(static_cast<double>(doubt.count()) / 1000);
+  unread_letters_.Set(static_cast<double>(census.unread_letters));
+}
+
 std::string Telemetry::expose(const Readings& readings) {
   replays_from_memory_.Set(static_cast<double>(readings.replays_from_memory));
   waiting_.Set(static_cast<double>(readings.waiting));
+  if (readings.census) tell(*readings.census, readings.now);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, registry_.Collect());
   return std::move(out).str();

@@ -9,10 +9,12 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/error.hpp"
 #include "model/requests.hpp"
+#include "store/census.hpp"
 
 namespace latchkey {
 
@@ -33,16 +35,20 @@ class Telemetry {
   struct Readings {
     std::uint64_t replays_from_memory = 0;
     std::size_t waiting = 0;
+    std::optional<Census> census;  // none: it could not be read, and what was said last is said again
+    Instant now;                   // by the store's clock
   };
   // The text exposition format, version 0.0.4.
   std::string expose(const Readings& readings);
 
  private:
   using Counter = prometheus::Counter;
+  void tell(const Census& census, Instant now);
 
   prometheus::Registry registry_;
   std::array<Counter*, std::variant_size_v<ClaimReply>> claims_{};
   Counter* queued_claims_;
+  Counter* refused_claims_;
   std::array<Counter*, std::variant_size_v<Ending>> settles_{};
   Counter& stale_settles_;
   Counter& heartbeats_;
@@ -50,6 +56,9 @@ class Telemetry {
   std::array<Counter*, 6> responses_{};  // by the status's first digit
   prometheus::Gauge& replays_from_memory_;
   prometheus::Gauge& waiting_;
+  std::array<prometheus::Gauge*, 3> open_runs_{};  // queued, running, in doubt
+  prometheus::Gauge& oldest_doubt_;
+  prometheus::Gauge& unread_letters_;
 };
 
 }  // namespace latchkey

@@ -12,6 +12,7 @@ TEST(Telemetry, CountsByLabel) {
   Telemetry telemetry;
   telemetry.count(ClaimReply{Mismatch{}});
   telemetry.count(ClaimReply{Busy{.run = {}, .code = Code::ALREADY_QUEUED}});
+  telemetry.count(ClaimReply{Busy{.run = {}, .code = Code::MOVE_REFUSED}});
   telemetry.count(ClaimReply{Busy{}});
   telemetry.count(ClaimReply{Busy{}});
   telemetry.count_settled(Ending{Release{}}.index());
@@ -22,6 +23,7 @@ TEST(Telemetry, CountsByLabel) {
   const std::string text = telemetry.expose({.replays_from_memory = 7, .waiting = 2});
   EXPECT_THAT(text, HasSubstr("latchkey_claims_total{answer=\"key_reused\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("latchkey_claims_total{answer=\"already_queued\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("latchkey_claims_total{answer=\"move_refused\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("latchkey_claims_total{answer=\"already_running\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("latchkey_claims_total{answer=\"won\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("latchkey_settles_total{kind=\"release\"} 1\n"));
@@ -30,6 +32,22 @@ TEST(Telemetry, CountsByLabel) {
   EXPECT_THAT(text, HasSubstr("latchkey_http_responses_total{class=\"other\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("latchkey_replays_from_memory 7\n"));
   EXPECT_THAT(text, HasSubstr("latchkey_waiting_requests 2\n"));
+}
+
+TEST(Telemetry, TellsOfOpenRunsDoubtAndDeadLetters) {
+  Telemetry telemetry;
+  const Census census{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unread_letters = 2};
+  const auto expect_told = [](const std::string& text) {
+    EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"queued\"} 5\n"));
+    EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"running\"} 4\n"));
+    EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"in_doubt\"} 3\n"));
+    EXPECT_THAT(text, HasSubstr("latchkey_oldest_doubt_seconds 2.5\n"));
+    EXPECT_THAT(text, HasSubstr("latchkey_unacknowledged_dead_letters 2\n"));
+  };
+  expect_told(telemetry.expose({.census = census, .now = from_ms(3'500)}));
+  expect_told(telemetry.expose({.now = from_ms(9'000)}));
+  EXPECT_THAT(telemetry.expose({.census = Census{}, .now = from_ms(9'000)}),
+              HasSubstr("latchkey_oldest_doubt_seconds 0\n"));
 }
 
 }  // namespace

@@ -217,6 +217,17 @@ TEST_P(Purging, KeptRunsDoNotHideLaterOnes) {
   advance(24h * 30);
   EXPECT_EQ(purge_all({}, 1), 4u);
 }
+TEST_P(Purging, KeptRunsDoNotHideLaterOnesFromWhoeverOpensTheStoreForOneSlice) {
+  for (int i = 0; i < 101; ++i) end(win(a_claim("unread" + std::to_string(i))), permanent());
+  for (int i = 0; i < 4; ++i) end(win(a_claim("k" + std::to_string(i))));
+  advance(24h * 30);
+  std::uint32_t gone = 0;
+  for (int i = 0; i < 3 && opened().is_durable(); ++i) {
+    gone += verbs().purge({}, 100).changed;
+    opened().reopen();
+  }
+  EXPECT_EQ(gone, opened().is_durable() ? 4u : 0u);
+}
 
 }  // namespace
 }  // namespace latchkey

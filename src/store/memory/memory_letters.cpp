@@ -75,6 +75,13 @@ bool MemoryTables::add_step(const DeadLetterMember& member, const MemberStep& st
   return false;
 }
 
+Census MemoryTables::census() const {
+  Census census = agenda_.census();
+  census.unread_letters = static_cast<std::uint64_t>(
+      std::ranges::count_if(letters, [](const auto& letter) { return !letter.second.entry.acknowledged_at; }));
+  return census;
+}
+
 void MemoryTables::erase_members(RunId run) {
   for (auto at = letters.begin(); at != letters.end();) {
     auto& members = at->second.members;

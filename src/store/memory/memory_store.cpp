@@ -80,6 +80,11 @@ Result<std::optional<Duplicates>> MemoryStore::find_duplicates(RunId id) {
   return tables_.find_duplicates(id);
 }
 
+Result<Census> MemoryStore::census() {
+  const std::lock_guard lock(mutex_);
+  return tables_.census();
+}
+
 std::optional<Instant> MemoryStore::next_deadline() {
   const std::lock_guard lock(mutex_);
   return tables_.next_deadline();

@@ -42,6 +42,7 @@ class MemoryTables final : public Tables {
   void add_duplicates(const DuplicateNote& note) override;
 
   Page list(const ListQuery& query) const;
+  Census census() const;
   std::optional<Instant> next_deadline() const { return agenda_.next_deadline(); }
   std::optional<Duplicates> find_duplicates(RunId id) const;
 

@@ -24,12 +24,22 @@ void unpack_traits(std::int64_t traits, RunHead& head) {
 // Little-endian numbers of eight bytes: retries, first, factor, ceiling, total, jitter; then, where it says more than
 // that, the jitter's percentage and the schedule's delays.
 constexpr std::size_t kRetryFields = 6;
+// What NULL stands for, and what is left out: spelled out, as the default of new runs may change and that of the runs
+// that are kept may not.
+const RetryPolicy kLeftOut{.retries = 3,
+                           .first = std::chrono::seconds{1},
+                           .factor = 5,
+                           .ceiling = std::chrono::seconds{30},
+                           .total = Duration::max(),
+                           .jitter = Jitter::none,
+                           .jitter_percent = 10,
+                           .schedule = {}};
 
 std::string_view pack_retry(const RetryPolicy& retry, std::vector<std::int64_t>& buffer) {
-  if (retry == kDefaultRetries) return {};
+  if (retry == kLeftOut) return {};
   buffer = {retry.retries,         retry.first.count(), retry.factor,
             retry.ceiling.count(), retry.total.count(), static_cast<std::int64_t>(retry.jitter)};
-  if (retry.jitter_percent != kDefaultRetries.jitter_percent || !retry.schedule.empty()) {
+  if (retry.jitter_percent != kLeftOut.jitter_percent || !retry.schedule.empty()) {
     buffer.push_back(retry.jitter_percent);
     for (const Duration delay : retry.schedule) buffer.push_back(delay.count());
   }
@@ -38,14 +48,15 @@ std::string_view pack_retry(const RetryPolicy& retry, std::vector<std::int64_t>&
 
 RetryPolicy unpack_retry(std::string_view bytes) {
   std::vector<std::int64_t> fields(bytes.size() / sizeof(std::int64_t));
-  if (fields.size() < kRetryFields) return kDefaultRetries;
+  if (fields.size() < kRetryFields) return kLeftOut;
   std::memcpy(fields.data(), bytes.data(), fields.size() * sizeof(std::int64_t));
   RetryPolicy retry{.retries = static_cast<std::uint32_t>(fields[0]),
                     .first = Duration{fields[1]},
                     .factor = static_cast<std::uint32_t>(fields[2]),
                     .ceiling = Duration{fields[3]},
                     .total = Duration{fields[4]},
-                    .jitter = static_cast<Jitter>(fields[5])};
+                    .jitter = static_cast<Jitter>(fields[5]),
+                    .jitter_percent = kLeftOut.jitter_percent};
   if (fields.size() > kRetryFields) retry.jitter_percent = static_cast<std::uint32_t>(fields[kRetryFields]);
   for (std::size_t i = kRetryFields + 1; i < fields.size(); ++i) retry.schedule.emplace_back(fields[i]);
   return retry;

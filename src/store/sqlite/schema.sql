@@ -9,9 +9,10 @@ CREATE TABLE lk_state (
   merged INTEGER NOT NULL,       -- keys of runs up to here are in lk_keys
   listed INTEGER NOT NULL,       -- runs up to here are in lk_lists and, while open, in lk_open
   batch INTEGER NOT NULL,        -- commits so far: tells whether one whose reply was lost is in
-  clock_mark INTEGER NOT NULL    -- the store's time never falls below this
+  clock_mark INTEGER NOT NULL,   -- the store's time never falls below this
+  purged INTEGER NOT NULL        -- purging goes on after this run; 0: from the oldest
 );
-INSERT INTO lk_state VALUES (3, 0, 0, 0, 0, 0, 0);
+INSERT INTO lk_state VALUES (4, 0, 0, 0, 0, 0, 0, 0);
 
 CREATE TABLE lk_scopes (
   scope INTEGER PRIMARY KEY,
@@ -29,7 +30,7 @@ CREATE TABLE lk_runs (
   traits INTEGER NOT NULL,       -- guard, on_doubt, on_failed, made_by, by_call: see run_rows.cpp
   priority INTEGER NOT NULL,
   fingerprint BLOB,
-  retry BLOB,                    -- NULL: the default policy
+  retry BLOB,                    -- NULL: 3 retries after 1 s, 5 s and 25 s, whatever the default is now
   window_ms INTEGER NOT NULL,
   lease_ms INTEGER NOT NULL,
   created_at INTEGER NOT NULL,

@@ -176,6 +176,13 @@ std::optional<DeadLetter> SqliteReader::find_dead_letter(const std::optional<std
   return letter;
 }
 
+std::uint64_t SqliteReader::count_unread_letters() {
+  const std::lock_guard lock(mutex_);
+  Statement count = database_.prepare(find_sql("count_unread_letters"));
+  LK_ASSERT(count.step());
+  return static_cast<std::uint64_t>(count.integer(0));
+}
+
 std::vector<DeadLetterMember> SqliteReader::list_members(Uuid dead_letter, std::uint32_t limit, MemberPlace after) {
   const std::lock_guard lock(mutex_);
   std::vector<DeadLetterMember> members = read_members(database_, dead_letter, after, limit);

@@ -17,7 +17,7 @@
 namespace latchkey {
 namespace {
 
-constexpr int kFormat = 3;
+constexpr int kFormat = 4;
 constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 // Inputs and results are nobody else's business. SQLite gives its other files the same rights.
@@ -123,8 +123,15 @@ void SqliteStore::open_connections() {
   tables_->load();
   checkpointer_ = std::make_unique<Checkpointer>(*writer_, settings_.file, settings_.vfs, settings_.checkpoint_pages,
                                                  settings_.stepped ? Syncing::in_place : Syncing::by_thread);
-  const auto deadline = tables_->next_deadline();
+  tell_agenda();
+}
+
+void SqliteStore::tell_agenda() {
+  const auto deadline = tables_ ? tables_->next_deadline() : std::nullopt;
   next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
+  if (!tables_) return;
+  const std::lock_guard lock(census_mutex_);
+  open_runs_ = tables_->count_open();
 }
 
 void SqliteStore::open_readers() {
@@ -170,8 +177,7 @@ void SqliteStore::apply_batch(Batch& batch) {
   if (!tables_) reopen();
   if (refusing_ && tables_ && steady_.elapsed() >= refusing_until_) refusing_.reset();
   if (!batch.empty() && (refusing_ || !try_batch(batch))) apply_refusing(batch);
-  const auto deadline = tables_ ? tables_->next_deadline() : std::nullopt;
-  next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
+  tell_agenda();
   answer(batch);
   if (tables_ && !refusing_) checkpoint_if_due();
   busy_since_.store(kIdle, std::memory_order_relaxed);

@@ -66,6 +66,7 @@ class SqliteStore final : public Store, private Records {
   Result<std::optional<Run>> find_latest(const KeyName& name) override;
   Result<Page> list(const ListQuery& query) override;
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
+  Result<Census> census() override;
   std::optional<Error> find_failure() override;
   void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_.now(); }
@@ -124,6 +125,8 @@ class SqliteStore final : public Store, private Records {
   void answer_waiting();
   struct Claiming;
   void keep_log();
+  // What other threads ask of the agenda.
+  void tell_agenda();
   void reopen();
   void answer(Batch& batch);
   void rewrite_log();
@@ -153,6 +156,8 @@ class SqliteStore final : public Store, private Records {
   bool sync_failed_ = false;              // of a checkpoint, not mended yet
   int wal_pages_ = 0;                     // in the log, as of the last commit
   std::atomic<std::int64_t> next_deadline_ms_;
+  std::mutex census_mutex_;
+  Census open_runs_;  // as of the latest batch
   std::thread thread_;
 };
 

@@ -62,7 +62,8 @@ void SqliteTables::load() {
             .merged = read_state.integer(2),
             .listed = read_state.integer(3),
             .batch = read_state.integer(4),
-            .clock_mark = from_ms(read_state.integer(5))};
+            .clock_mark = from_ms(read_state.integer(5)),
+            .purged = read_state.integer(6)};
   read_state.run();
   committed_ = state_;
   filter_.reset(static_cast<std::size_t>(state_.merged));
@@ -134,6 +135,7 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
         .bind(4, state_.listed)
         .bind(5, state_.batch)
         .bind(6, to_ms(state_.clock_mark))
+        .bind(7, state_.purged)
         .run();
   }
   sql_->commit.run();
@@ -283,11 +285,15 @@ void SqliteTables::erase(const Run& run) {
 PurgeSlice SqliteTables::purge_candidates(Instant made_by, std::uint32_t limit) {
   std::vector<Seq> seqs;
   Statement scan = database_.prepare(find_sql("purge_candidates"));
-  scan.bind(1, purged_to_).bind(2, limit);
+  scan.bind(1, state_.purged).bind(2, limit);
   while (scan.step() && from_ms(scan.integer(1)) <= made_by) seqs.push_back(scan.integer(0));
   PurgeSlice slice;
   slice.more = limit > 0 && seqs.size() == limit;
-  purged_to_ = slice.more ? seqs.back() : 0;
+  // Kept in the file: whoever opens it for one slice alone would never get past runs that must stay.
+  if (const Seq mark = slice.more ? seqs.back() : 0; mark != state_.purged) {
+    will_change();
+    state_.purged = mark;
+  }
   for (const Seq seq : seqs)
     if (auto run = read(seq); run && run->is_settled()) slice.runs.push_back(std::move(*run));
   return slice;

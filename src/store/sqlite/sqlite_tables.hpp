@@ -27,6 +27,7 @@ struct StateRow {
   Seq listed = 0;
   std::int64_t batch = 0;
   Instant clock_mark;
+  Seq purged = 0;
 };
 
 // Scope numbers, looked up once. Shared by the writer's tables and, in another copy, by the reader.
@@ -84,6 +85,7 @@ class SqliteTables final : public Tables {
 
   const StateRow& state() const { return state_; }
   std::optional<Instant> next_deadline() const { return agenda_.next_deadline(); }
+  Census count_open() const { return agenda_.census(); }
 
   std::optional<Run> find(RunId id) override;
   std::optional<Run> find_latest(const KeyName& name) override;
@@ -145,7 +147,6 @@ class SqliteTables final : public Tables {
   std::size_t inserted_ = 0;  // runs in this transaction
   std::size_t slice_ = 0;     // entries of the window written in this transaction
   Seq merging_to_ = 0;        // `merged` once the frozen part of the window is written
-  Seq purged_to_ = 0;
   bool any_waits_ = false;
   bool changed_ = false;
   std::optional<Code> refused_;

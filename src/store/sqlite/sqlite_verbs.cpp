@@ -173,6 +173,15 @@ Result<std::optional<Duplicates>> SqliteStore::find_duplicates(RunId id) {
   return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find_duplicates(id); });
 }
 
+Result<Census> SqliteStore::census() {
+  const auto unread = read(&SqliteStore::reader_, [](SqliteReader& reader) { return reader.count_unread_letters(); });
+  if (!unread) return std::unexpected(unread.error());
+  const std::lock_guard lock(census_mutex_);
+  Census census = open_runs_;
+  census.unread_letters = *unread;
+  return census;
+}
+
 std::optional<Error> SqliteStore::find_failure() {
   const std::lock_guard lock(failure_mutex_);
   return failure_;

@@ -5,9 +5,9 @@ COMMIT
 -- name: rollback
 ROLLBACK
 -- name: read_state
-SELECT seq, fence, merged, listed, batch, clock_mark FROM lk_state
+SELECT seq, fence, merged, listed, batch, clock_mark, purged FROM lk_state
 -- name: write_state
-UPDATE lk_state SET seq = ?1, fence = ?2, merged = ?3, listed = ?4, batch = ?5, clock_mark = ?6
+UPDATE lk_state SET seq = ?1, fence = ?2, merged = ?3, listed = ?4, batch = ?5, clock_mark = ?6, purged = ?7
 -- name: find_scope
 SELECT scope FROM lk_scopes WHERE tenant = ?1 AND function = ?2
 -- name: read_scope
@@ -116,6 +116,8 @@ SELECT EXISTS (SELECT 1 FROM lk_dead_letter_members m JOIN lk_dead_letters l ON 
 SELECT * FROM lk_dead_letters
 WHERE number < ?1 AND (?2 IS NULL OR tenant = ?2) AND (?3 = '' OR function = ?3) AND (?4 OR acknowledged_at IS NULL)
 ORDER BY number DESC LIMIT ?5
+-- name: count_unread_letters
+SELECT count(*) FROM lk_dead_letters WHERE acknowledged_at IS NULL
 -- name: list_members
 SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members
 WHERE letter = ?1 AND (seq, generation) > (?2, ?3) ORDER BY seq, generation LIMIT ?4
