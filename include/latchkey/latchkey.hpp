@@ -97,9 +97,13 @@ class Latchkey {
   Latchkey& operator=(const Latchkey&) = delete;
 
   // Calls `effect` unless it was done before. It runs on a thread of Latchkey's while this one waits; the lease is
-  // extended meanwhile. An exception is a failed try.
+  // extended meanwhile. An exception is a failed try. A result of more than 1 MiB cannot be kept: the outcome is
+  // `failed` (`in_doubt` under hold_doubt, `busy` if there are retries left for a later call), the record says that the
+  // effect may have happened, and this call does not try again.
   Outcome run(const OnceRequest& request, const std::function<std::string()>& effect);
-  // The same, with the effect's writes to this file in the transaction that records its outcome.
+  // The same, with the effect's writes to this file in the transaction that records its outcome. Too large a result
+  // undoes them. The callable must not call this object, nor wait for a thread that does: nothing else is recorded
+  // before it returns. On its own thread that is refused (INVALID_ARGUMENT).
   Outcome run_in_transaction(const OnceRequest& request, const std::function<std::string(Transaction&)>& effect);
 
  private:

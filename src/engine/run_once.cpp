@@ -5,6 +5,7 @@
 #include "base/seeded_bug.hpp"
 #include "engine/await.hpp"
 #include "engine/heartbeat.hpp"
+#include "engine/validate.hpp"
 
 namespace latchkey {
 namespace {
@@ -188,9 +189,12 @@ class Call {
   static Ending as_ending(EffectResult ended) {
     if (auto* done = std::get_if<EffectDone>(&ended))
       return Complete{std::move(done->result), std::move(done->follow_ups)};
-    if (auto* failed = std::get_if<EffectFailed>(&ended))
+    if (auto* failed = std::get_if<EffectFailed>(&ended)) {
+      // What was said is not worth losing that it was said.
+      failed->message.resize(std::min(failed->message.size(), kBodyBytesMax));
       return Fail{std::move(failed->message), std::move(failed->code), failed->retryable, failed->outcome_unknown,
                   failed->retry_after};
+    }
     return Release{};
   }
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -10,6 +12,7 @@
 #include "engine/engine.hpp"
 #include "engine/run_once.hpp"
 #include "engine/tending.hpp"
+#include "engine/validate.hpp"
 #include "keying/key_hash.hpp"
 #include "library/sqlite_transaction.hpp"
 #include "store/sqlite/sqlite_store.hpp"
@@ -43,6 +46,10 @@ ClaimRequest make_claim(const OnceRequest& once, Random& random) {
   return request;
 }
 
+std::string tell_too_large(const std::string& result) {
+  return fmt::format("the result has {} bytes; at most {} are kept", result.size(), kBodyBytesMax);
+}
+
 // Runs the user's callable on a thread of its own, so that heartbeats go on meanwhile.
 class CallableEffect final : public SideEffect {
  public:
@@ -57,7 +64,11 @@ class CallableEffect final : public SideEffect {
  private:
   Task<EffectResult> call() {
     try {
-      co_return EffectDone{effect_(), {}};
+      std::string result = effect_();
+      if (result.size() <= kBodyBytesMax) co_return EffectDone{std::move(result), {}};
+      // It has happened, and there is no outcome to answer repeats from: not for us to do again.
+      co_return EffectFailed{
+          .message = tell_too_large(result), .code = "BODY_TOO_LARGE", .retryable = false, .outcome_unknown = true};
     } catch (const std::exception& error) {
       co_return EffectFailed{.message = error.what(), .code = "EXCEPTION"};
     } catch (...) {
@@ -75,6 +86,18 @@ class NoEffect final : public SideEffect {
   Task<EffectResult> run(const Won&) override { co_return EffectDone{}; }
   void stop(StopReason) override {}
 };
+
+// Whose transactional effect this thread, the store's writer, is in: any other call would wait for itself.
+thread_local const SqliteStore* writer_of = nullptr;
+struct Inside {
+  explicit Inside(const SqliteStore* store) { writer_of = store; }
+  ~Inside() { writer_of = nullptr; }
+};
+
+void refuse_inside(const SqliteStore& store) {
+  if (writer_of == &store)
+    raise({Code::INVALID_ARGUMENT, "called inside a callable of run_in_transaction(), which it would wait for"});
+}
 
 // Claims whose settlement runs the user's callable, in the transaction that records its result.
 class TransactionalClaims final : public Claims {
@@ -102,7 +125,11 @@ class TransactionalClaims final : public Claims {
         std::atomic<bool>& ended;
         ~Look() { ended = is_ended(handle); }
       } look{handle, *ended};
-      return Complete{effect_(transaction), {}};
+      const Inside inside(&store_);
+      std::string result = effect_(transaction);
+      if (result.size() <= kBodyBytesMax) return Complete{std::move(result), {}};
+      return Fail{
+          .message = tell_too_large(result), .code = "BODY_TOO_LARGE", .retryable = false};  // undoes its writes
     };
     store_.settle_with(std::move(requests.front()), effecting,
                        [done = std::move(done)](Result<SettleReply> reply) mutable {
@@ -184,6 +211,7 @@ Latchkey::Latchkey(const std::string& sqlite_file) : parts_(std::make_unique<Par
 Latchkey::~Latchkey() = default;
 
 Outcome Latchkey::run(const OnceRequest& once, const std::function<std::string()>& effect) {
+  refuse_inside(*parts_->store);
   CallableEffect callable(effect);
   const RunOnceReply reply = unwrap(parts_->wait_for(run_once(
       parts_->engine, parts_->clock, parts_->random, make_claim(once, parts_->random), callable, {.wait = once.wait})));
@@ -191,6 +219,7 @@ Outcome Latchkey::run(const OnceRequest& once, const std::function<std::string()
 }
 
 Outcome Latchkey::run_in_transaction(const OnceRequest& once, const std::function<std::string(Transaction&)>& effect) {
+  refuse_inside(*parts_->store);
   TransactionalClaims claims(parts_->engine, *parts_->store, effect);
   NoEffect nothing;
   const RunOnceReply reply = unwrap(parts_->wait_for(

@@ -120,6 +120,66 @@ TEST_F(Library, AnEffectThatRollsEverythingBackFailsAloneAndLeavesNothing) {
   EXPECT_EQ(count.result, "1");
 }
 
+TEST_F(Library, AResultTooLargeToKeepDoesNotMakeTheEffectHappenAgain) {
+  int calls = 0;
+  const auto effect = [&] {
+    ++calls;
+    return std::string((1 << 20) + 1, 'x');
+  };
+  const Outcome failed = keys_->run({.function = "f", .key = "a"}, effect);
+  EXPECT_EQ(failed.how, How::failed);
+  EXPECT_EQ(failed.detail, "the result has 1048577 bytes; at most 1048576 are kept");
+  EXPECT_EQ(keys_->run({.function = "f", .key = "b", .hold_doubt = true}, effect).how, How::in_doubt);
+  EXPECT_EQ(keys_->run({.function = "f", .key = "b", .hold_doubt = true}, effect).how, How::in_doubt);
+  keys_->run({.function = "f", .key = "c", .retries = 3}, effect);
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(keys_->run({.function = "f", .key = "d"}, [] { return std::string(1 << 20, 'x'); }).how, How::ran);
+}
+
+TEST_F(Library, ALongExceptionIsRecordedToo) {
+  const Outcome failed = keys_->run({.function = "f", .key = "k"},
+                                    []() -> std::string { throw std::runtime_error(std::string(2 << 20, 'x')); });
+  EXPECT_EQ(failed.how, How::failed);
+  EXPECT_EQ(failed.detail.size(), 1u << 20);
+}
+
+TEST_F(Library, AResultTooLargeToKeepUndoesTheTransaction) {
+  keys_->run_in_transaction({.function = "f", .key = "a"}, [](Transaction& tx) {
+    tx.execute("CREATE TABLE t (x)");
+    return std::string();
+  });
+  const Outcome failed = keys_->run_in_transaction({.function = "f", .key = "b", .retries = 3}, [](Transaction& tx) {
+    tx.execute("INSERT INTO t VALUES (1)");
+    return std::string((1 << 20) + 1, 'x');
+  });
+  EXPECT_EQ(failed.how, How::failed);
+  EXPECT_EQ(failed.detail, "the result has 1048577 bytes; at most 1048576 are kept");
+  const Outcome count = keys_->run_in_transaction({.function = "f", .key = "c"}, [](Transaction& tx) {
+    return std::to_string(std::get<std::int64_t>(tx.query("SELECT count(*) FROM t")[0][0]));
+  });
+  EXPECT_EQ(count.result, "0");
+}
+
+TEST_F(Library, ACallInsideATransactionIsRefusedAndDoesNotHang) {
+  Latchkey other(folder_.file("other.db"));
+  std::string codes;
+  const auto call = [&](auto calls) {
+    try {
+      calls();
+    } catch (const Failure& failure) {
+      codes += failure.code() + " ";
+    }
+  };
+  const Outcome outcome = keys_->run_in_transaction({.function = "f", .key = "a"}, [&](Transaction&) {
+    call([&] { keys_->run({.function = "f", .key = "b"}, [] { return std::string(); }); });
+    call([&] { keys_->run_in_transaction({.function = "f", .key = "b"}, [](Transaction&) { return std::string(); }); });
+    return other.run({.function = "f", .key = "b"}, [] { return std::string("another file"); }).result;
+  });
+  EXPECT_EQ(codes, "INVALID_ARGUMENT INVALID_ARGUMENT ");
+  EXPECT_EQ(outcome.result, "another file");
+  EXPECT_EQ(keys_->run({.function = "f", .key = "b"}, [] { return std::string("after"); }).result, "after");
+}
+
 TEST_F(Library, SaysWhatIsWrong) {
   try {
     keys_->run({.function = "f", .key = std::string(600, 'k')}, [] { return std::string(); });
