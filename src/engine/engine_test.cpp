@@ -1,13 +1,17 @@
 #include "engine/engine.hpp"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <sstream>
 
 #include "engine/await.hpp"
 #include "engine/testing.hpp"
 #include "engine/validate.hpp"
+#include "simulation/queued_store.hpp"
 
 namespace latchkey {
 namespace {
@@ -85,6 +89,34 @@ TEST_F(EngineTest, TendsTheStoreUntilItIsCancelled) {
   stop.emit(asio::cancellation_type::terminal);
   bench.run();
   EXPECT_TRUE(ended);
+}
+
+TEST_F(EngineTest, StoppingInTheMiddleOfASweepIsNothingToWarnOf) {
+  sim::QueuedStore waiting(bench.store);  // answers when it is told to
+  Engine tended{waiting, bench.clock, {}};
+  ClaimRequest request = claim_of("a");
+  request.lease = 2s;
+  request.on_doubt = OnDoubt::hold;
+  claim_now(request);
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  asio::cancellation_signal stop;
+  bool ended = false;
+  asio::co_spawn(bench.io, tended.tend(), asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr broken) {
+                   EXPECT_FALSE(broken);
+                   ended = true;
+                 }));
+  bench.run();  // until the sweep waits and there is nothing else to be done
+  EXPECT_GE(bench.clock.elapsed(), 2s);
+  EXPECT_FALSE(ended);
+  stop.emit(asio::cancellation_type::terminal);
+  bench.run();
+  spdlog::set_default_logger(before);
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(log.str(), "");
+  waiting.step();
 }
 
 TEST_F(EngineTest, RefusesWhatIsBeyondTheLimitsEachOnItsOwn) {

@@ -76,6 +76,7 @@ Task<void> Engine::write_suppressed() {
 }
 
 bool Engine::check(const char* what, const std::optional<Error>& error) {
+  if (error && error->code == Code::REQUEST_TIMEOUT) return false;  // stopped while it waited: nothing failed
   if (error && !failing_) spdlog::warn("{} failed and will be tried again: {}", what, to_string(*error));
   if (!error && failing_) spdlog::info("{} works again", what);
   failing_ = error.has_value();

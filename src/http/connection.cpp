@@ -50,7 +50,7 @@ void Connection::serve(Socket socket) {
 
 void Connection::refuse(Socket socket) {
   open(std::move(socket));
-  reject({Code::TOO_MANY_REQUESTS, "the server has as many connections as it accepts"});
+  reject({Code::TOO_MANY_REQUESTS, "the server has as many connections as it accepts"}, std::chrono::seconds{1});
   advance();
 }
 
@@ -169,9 +169,9 @@ Persistence Connection::persistence() const {
   return head_.is_http_1_0 ? Persistence::say_keep : Persistence::keep;
 }
 
-Connection::Progress Connection::reject(const Error& error) {
+Connection::Progress Connection::reject(const Error& error, std::optional<Duration> retry_after) {
   keeps_alive_ = false;
-  append(make_problem(error));
+  append(make_problem(error, {}, retry_after));
   state_ = State::closing;
   return Progress::refused;
 }

@@ -57,7 +57,7 @@ class Connection : private Deadlines::Entry {
   Request view_request();
   void finish_request();
 
-  Progress reject(const Error& error);
+  Progress reject(const Error& error, std::optional<Duration> retry_after = std::nullopt);
   void append(const Response& response);
   Persistence persistence() const;
 

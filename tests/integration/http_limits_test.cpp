@@ -107,7 +107,9 @@ TEST_F(HttpLimits, LimitsConnections) {
     EXPECT_EQ(status_of(client->read_response()), 200);
   }
   RawClient third(port());
-  EXPECT_EQ(status_of(third.read_all()), 503);
+  const std::string refused = third.read_all();
+  EXPECT_EQ(status_of(refused), 503);
+  EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
   first.send(kGet);
   EXPECT_EQ(status_of(first.read_response()), 200);
 }
