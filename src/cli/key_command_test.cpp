@@ -92,7 +92,7 @@ TEST(KeyCommand, SaysWhatIsWrongWithTheJson) {
       {R"({"a":)" + deep + "}", "nesting deeper than 128 levels at byte 132"},
       {R"({"a":1} x)", "unexpected content after the value at byte 8"},
       {"{\"a\":\"\xff\"}", "not valid UTF-8"},
-      {R"({"a":9007199254740993})", "integer cannot be represented exactly; send it as a string, at byte 5"},
+      {R"({"a":9007199254740993})", "number cannot be represented exactly; send it as a string, at byte 5"},
       {R"({"a":01})", "malformed number at byte 6"},
       {R"({"a":1e999})", "number is beyond the range of a double; send it as a string, at byte 5"},
       {"", "the text is empty"}};

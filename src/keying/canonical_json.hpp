@@ -5,14 +5,14 @@
 // except for UTF-8 faults, the byte where it is:
 //   - anything but one RFC 8259 value in valid UTF-8; a byte order mark; lone surrogates
 //   - the same member name twice in an object, compared after resolving escapes
-//   - an integer literal (no fraction, no exponent) that is not the integer which ECMAScript prints for its double:
-//   send it as
-//     a string. All integers up to 2^53 are good. Beyond, each double has one good literal, the one that JavaScript
-//     would send: so two different integers never become the same text, and a canonical text is always accepted again
+//   - a number of 2^53 or more, however it is written, that is not the number which ECMAScript prints for its double:
+//     send it as a string. All integers up to 2^53 are good. Beyond, each double stands for one number, the one that
+//     JavaScript would send: so two different integers never become the same text, and a canonical text is always
+//     accepted again
 //   - a number too large for a double, or so small that it would become 0
 //   - nesting deeper than 128 levels; a text of 1 GiB or more
-// Fractions and numbers with exponents are rounded to the nearest double, as RFC 8785 demands: 0.1 and
-// 0.1000000000000000055 are the same number. -0 is 0. Names sort by UTF-16 code units.
+// Below 2^53 fractions are rounded to the nearest double, as RFC 8785 demands: 0.1 and 0.1000000000000000055 are the
+// same number. -0 is 0. Names sort by UTF-16 code units.
 #pragma once
 
 #include <memory>

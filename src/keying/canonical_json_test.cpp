@@ -128,7 +128,7 @@ TEST(CanonicalJson, SaysWhatIsWrongAndWhere) {
            {"-", "unexpected end at byte 1"},
            {"[-]", "malformed number at byte 2"},
            {"[NaN]", "unexpected character at byte 1"},
-           {"9007199254740993", "integer cannot be represented exactly; send it as a string, at byte 0"},
+           {"9007199254740993", "number cannot be represented exactly; send it as a string, at byte 0"},
            {"[1e400]", "number is beyond the range of a double; send it as a string, at byte 1"},
            {"\"\xFF\"", "the text is not valid UTF-8"},
            {"\"\xED\xA0\x80\"", "the text is not valid UTF-8"},

@@ -50,25 +50,37 @@ Shortest find_shortest(double value) {
   return shortest;
 }
 
-// Whether ECMAScript prints the double as the integer that these digits write.
-bool is_kept(double value, std::string_view digits) {
+// Whether the literal, read from behind its sign, is exactly the number that ECMAScript prints for its double.
+bool is_kept(double value, const char* at, const char* end) {
   const Shortest shortest = find_shortest(value);
-  return shortest.exponent == static_cast<int>(digits.size()) && digits.starts_with(shortest.text()) &&
-         digits.find_first_not_of('0', shortest.count) == digits.npos;
+  std::size_t seen = 0;  // digits from the first that is not 0 on
+  std::int64_t exponent = 0;
+  bool behind_point = false;
+  for (; at != end && *at != 'e' && *at != 'E'; ++at) {
+    if (*at == '.') {
+      behind_point = true;
+      continue;
+    }
+    const bool leads = seen == 0 && *at == '0';
+    if (behind_point ? leads : !leads) exponent += behind_point ? -1 : 1;
+    if (leads) continue;
+    if (*at != (seen < shortest.count ? shortest.digits[seen] : '0')) return false;
+    ++seen;
+  }
+  std::int64_t written = 0;
+  if (at != end) std::from_chars(at + 1 + (at[1] == '+'), end, written);
+  return seen >= shortest.count && shortest.exponent == exponent + written;
 }
 
-JsonNumber compute(const char* text, const char* end) {
+// From here on doubles are integers, and not every integer is one.
+constexpr double FIRST_GAP = 9007199254740992;  // 2^53
+
+JsonNumber compute(const char* text, const char* digits, const char* end) {
   double value = 0;
   const auto done = std::from_chars(text, end, value);
   if (done.ec != std::errc{}) return {.kind = Kind::UNBOUNDED, .end = end};
+  if (std::abs(value) >= FIRST_GAP && !is_kept(value, digits, end)) return {.kind = Kind::INEXACT, .end = end};
   return {.kind = Kind::COMPUTED, .value = value, .end = end};
-}
-
-JsonNumber compute_integer(const char* text, const char* digits, const char* end) {
-  const JsonNumber number = compute(text, end);
-  if (number.kind == Kind::COMPUTED && !is_kept(number.value, {digits, end}))
-    return {.kind = Kind::INEXACT, .end = end};
-  return number;
 }
 
 // A fraction without exponent: `digits` is behind the sign, `point` at the point.
@@ -79,12 +91,12 @@ JsonNumber compute_integer(const char* text, const char* digits, const char* end
 // up to below 1e21: hence at most five zeros may follow "0.".
 JsonNumber read_fraction(const char* text, const char* digits, const char* point, const char* end) {
   const std::size_t count = static_cast<std::size_t>(end - digits) - 1;
-  if (count > SAFE_DIGITS) return compute(text, end);
+  if (count > SAFE_DIGITS) return compute(text, digits, end);
   const char* stop = end;
   while (stop[-1] == '0') --stop;
   const bool below_one = *digits == '0';
   if (stop[-1] != '.') {
-    if (below_one && std::memcmp(point + 1, "000000", 6) == 0) return compute(text, end);
+    if (below_one && std::memcmp(point + 1, "000000", 6) == 0) return compute(text, digits, end);
     return verbatim(text, stop, end);
   }
   return verbatim(below_one ? digits : text, point, end);  // -0.0 is 0
@@ -135,11 +147,11 @@ JsonNumber read_number(const char* text) {
     const char* exponent = end + 1 + (end[1] == '+' || end[1] == '-');
     end = skip_digits(exponent);
     if (end == exponent) return {.kind = Kind::MALFORMED, .end = end};
-    return compute(text, end);
+    return compute(text, digits, end);
   }
   if (point != nullptr) return read_fraction(text, digits, point, end);
   if (*digits == '0') return verbatim(digits, end, end);  // -0 is 0
-  if (static_cast<std::size_t>(end - digits) > SAFE_DIGITS) return compute_integer(text, digits, end);
+  if (static_cast<std::size_t>(end - digits) > SAFE_DIGITS) return compute(text, digits, end);
   return verbatim(text, end, end);
 }
 

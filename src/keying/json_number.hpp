@@ -12,7 +12,7 @@ struct JsonNumber {
     VERBATIM,   // the canonical text is `size` bytes of the source at `text`
     COMPUTED,   // `value` must be printed by write_number()
     MALFORMED,  // not a JSON number
-    INEXACT,    // an integer literal that would be printed as another integer
+    INEXACT,    // of 2^53 or more, and would be printed as another number
     UNBOUNDED,  // no double is near: too large, or so small that it would become 0
   };
   Kind kind;

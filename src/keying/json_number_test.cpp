@@ -102,6 +102,22 @@ TEST(JsonNumber, RefusesIntegersThatWouldBecomeOthers) {
   EXPECT_EQ(canonical("1" + std::string(400, '0')), "unbounded");
 }
 
+TEST(JsonNumber, RefusesThemHoweverTheyAreWritten) {
+  for (const char* literal :
+       {"9007199254740993.0", "9007199254740993e0", "-9007199254740993.000", "900719925474099.3e1",
+        "90071992547409930e-1", "0.9007199254740993E16", "0.00009007199254740993e+20", "9007199254740993.5",
+        "9007199254740991.6", "18446744073709551616.0", "1000000000000000000001e0", "1.0000000000000000000001e30"})
+    EXPECT_EQ(canonical(literal), "inexact") << literal;
+  for (const char* literal : {"9007199254740992.0", "9007199254740992e0", "900719925474099.2e1", "90071992547409920e-1",
+                              "0.9007199254740992E16", "0.00009007199254740992e+20"})
+    EXPECT_EQ(canonical(literal), "9007199254740992") << literal;
+  EXPECT_EQ(canonical("9007199254740991.0"), "9007199254740991");
+  EXPECT_EQ(canonical("90071992547409910e-1"), "9007199254740991");
+  EXPECT_EQ(canonical("1E30"), "1e+30");
+  EXPECT_EQ(canonical("1e23"), "1e+23");
+  EXPECT_EQ(canonical("10.00e22"), "1e+23");
+}
+
 TEST(JsonNumber, RefusesWhatNoDoubleIsNear) {
   for (const char* literal : {"1e309", "-1e400", "1e99999999999999999999", "1e-400", "-2e-324"})
     EXPECT_EQ(canonical(literal), "unbounded") << literal;

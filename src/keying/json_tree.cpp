@@ -100,7 +100,7 @@ class JsonReader {
         extra_ += NUMBER_SIZE_MAX;
         break;
       case JsonNumber::Kind::INEXACT:
-        return refuse("integer cannot be represented exactly; send it as a string,", at);
+        return refuse("number cannot be represented exactly; send it as a string,", at);
       case JsonNumber::Kind::UNBOUNDED:
         return refuse("number is beyond the range of a double; send it as a string,", at);
       case JsonNumber::Kind::MALFORMED:
