@@ -46,6 +46,8 @@ void retry_run(Call call) {
 void resolve_run(Call call) {
   const auto body = read_body(call.request, kResolutionMembers<Resolution>);
   if (!body) return call.answer.send_error(body.error());
+  if (!body->note.empty() && body->outcome != "failed")  // a run has nowhere to keep it
+    return call.answer.send_error({Code::INVALID_ARGUMENT, "`note` goes with the outcome `failed` alone"});
   auto move = make_move(*body, Rerun::allowed);
   if (!move) return call.answer.send_error(move.error());
   make(std::move(call), *std::move(move));

@@ -166,6 +166,7 @@ TEST_F(ApiTest, SnoozeGivesTheTryBackForLater) {
   const Heard won = admin().claim("k");
   EXPECT_EQ(admin().settle(won, "release", R"(,"snooze_ms":600000)").at("/status"), "queued");
   EXPECT_EQ(admin().claim("k").at("/code"), "NOT_DUE");
+  EXPECT_THAT(admin().get("/metrics").body, HasSubstr("latchkey_settles_total{kind=\"snooze\"} 1\n"));
 }
 
 TEST_F(ApiTest, CancelIsARequestWhileItRuns) {
@@ -200,6 +201,14 @@ TEST_F(ApiTest, DoubtIsResolvedByAPerson) {
   EXPECT_EQ(admin().claim("c").status, 201);
   EXPECT_EQ(admin().post(doubt("d"), R"({"outcome":"maybe"})").status, 400);
   EXPECT_EQ(admin().post(doubt("e"), R"({"outcome":"failed","result":1})").status, 400);
+  for (const char* outcome : {"completed", "rerun"})
+    EXPECT_EQ(admin().post(doubt(outcome), R"({"outcome":")" + std::string(outcome) + R"(","note":"why"})").status, 400)
+        << "there is nowhere to keep it";
+  const std::string metrics = admin().get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("latchkey_open_runs{state=\"in_doubt\"} 4\n"));
+  EXPECT_THAT(metrics, HasSubstr("latchkey_open_runs{state=\"running\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("latchkey_unacknowledged_dead_letters 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("latchkey_oldest_doubt_seconds "));
 }
 
 TEST_F(ApiTest, ALostReplyIsAskedForAgain) {
