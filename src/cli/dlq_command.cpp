@@ -64,6 +64,15 @@ void print_entry(std::ostream& out, const DeadLetter& entry) {
                 entry.acknowledged_at ? plain(*entry.acknowledged_at) + " by " + plain(entry.acknowledged_by) : ""}});
 }
 
+// "retried 2026-02-06 10:00 by ann; failed 2026-02-06 11:00 by bob: asked the bank".
+std::string describe_steps(const DeadLetterMember& member) {
+  std::string text;
+  for (const MemberStep& step : member.steps)
+    text += fmt::format("{}{} {} by {}{}{}", text.empty() ? "" : "; ", to_string(step.kind), plain(step.at),
+                        plain(step.by, 40), step.note.empty() ? "" : ": ", plain(step.note, 60));
+  return text;
+}
+
 Result<void> show(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {
   const auto whole = desk.find_dead_letter(id);
   if (!whole) return std::unexpected(whole.error());
@@ -76,10 +85,11 @@ Result<void> show(std::ostream& out, Desk& desk, Uuid id, const IdOptions& optio
   }
   print_entry(out, whole->entry);
   out << '\n';
-  Table table({"RUN", "KEY", "CODE", "TRIES", "EFFECT", "AT", "REASON"});
+  Table table({"RUN", "KEY", "CODE", "TRIES", "EFFECT", "AT", "REASON", "STEPS"});
   for (const DeadLetterMember& member : whole->members)
     table.add({to_string(member.run), plain(member.key, 40), plain(member.code, 32), std::to_string(member.attempts),
-               std::string(to_string(member.effect)), plain(member.at), plain(member.reason, 60)});
+               std::string(to_string(member.effect)), plain(member.at), plain(member.reason, 60),
+               describe_steps(member)});
   table.print(out);
   return {};
 }
@@ -191,7 +201,7 @@ void add_dlq_command(CLI::App& app, const CliContext& context) {
       "Examples:\n  latchkey dlq list\n  latchkey dlq show ID\n  latchkey dlq acknowledge ID\n  latchkey dlq retry "
       "ID\n  latchkey dlq resolve ID --outcome completed");
   auto options = std::make_shared<DlqOptions>();
-  CLI::App* const list_app = dlq->add_subcommand("list", "Dead letters, latest first");
+  CLI::App* const list_app = dlq->add_subcommand("list", "Dead letters, the one opened last first");
   list_app->add_option("--function", options->function, "Of this function only");
   list_app->add_flag("--all", options->all, "Acknowledged ones too");
   add_list_options(*list_app, *options);

@@ -34,7 +34,7 @@ void EmbeddedClaims::tend(Store& store, const ClaimReply& reply, const std::stri
   }
   if (!std::holds_alternative<Won>(reply)) return;
   (void)wait_for<Swept>([&](auto done) { store.sweep(kSlice, std::move(done)); });
-  (void)wait_for<Swept>([&](auto done) { store.purge(Retention{}, kSlice, std::move(done)); });
+  (void)wait_for<Swept>([&](auto done) { store.purge(retention_, kSlice, std::move(done)); });
 }
 
 Result<ClaimReply> EmbeddedClaims::claim(const ClaimRequest& request) {

@@ -15,8 +15,8 @@ namespace latchkey {
 
 class EmbeddedClaims final : public BlockingClaims {
  public:
-  EmbeddedClaims(Place place, Clock& clock, Random& random)
-      : place_(std::move(place)), clock_(clock), store_(place_.store_file(), clock, random) {}
+  EmbeddedClaims(Place place, Retention retention, Clock& clock, Random& random)
+      : place_(std::move(place)), retention_(retention), clock_(clock), store_(place_.store_file(), clock, random) {}
 
   Result<ClaimReply> claim(const ClaimRequest& request) override;
   Result<std::vector<ExtendReply>> extend(const std::vector<ExtendRequest>& requests) override;
@@ -29,6 +29,7 @@ class EmbeddedClaims final : public BlockingClaims {
   void tend(Store& store, const ClaimReply& reply, const std::string& caller);
 
   Place place_;
+  const Retention retention_;
   Clock& clock_;
   EmbeddedStore store_;
   bool counted_ = false;

@@ -21,6 +21,14 @@ void at_desk(const Place& place, const CliContext& context, const std::function<
   context.set_exit(0);
 }
 
+Result<Page> find_page(Desk& desk, ListQuery query) {
+  for (;;) {
+    auto page = desk.list_runs(query);
+    if (!page || !page->runs.empty() || page->next.empty()) return page;
+    query.cursor = page->next;
+  }
+}
+
 CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::string& description,
                          const CliContext& context,
                          const std::function<Result<void>(Desk&, Uuid, const IdOptions&)>& work) {

@@ -29,6 +29,10 @@ struct IdOptions {
 // Opens the desk and does the work; what fails is reported, else the exit code is 0.
 void at_desk(const Place& place, const CliContext& context, const std::function<Result<void>(Desk&)>& work);
 
+// The next page that has a run on it, or the last one: a store looks at only so many runs per page, and may find none
+// of those asked for among them.
+Result<Page> find_page(Desk& desk, ListQuery query);
+
 // Adds a command about one thing: ID, --json and the place. `work` is given the id.
 CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::string& description,
                          const CliContext& context,

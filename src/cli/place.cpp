@@ -76,4 +76,11 @@ CLI::Option* add_duration(CLI::App& command, const std::string& name, std::chron
   return command.add_option_function<std::string>(name, read, description)->type_name("SPAN");
 }
 
+void add_retention(CLI::App& command, Retention& retention) {
+  add_duration(command, "--retention", retention.done, "How long done and cancelled runs are kept (default: 7d)")
+      ->envname("LATCHKEY_RETENTION");
+  add_duration(command, "--failed-retention", retention.failed, "How long failed runs are kept (default: 30d)")
+      ->envname("LATCHKEY_FAILED_RETENTION");
+}
+
 }  // namespace latchkey

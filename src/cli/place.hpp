@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "cli/cli_fwd.hpp"
+#include "model/decide.hpp"
 
 namespace latchkey {
 
@@ -33,5 +34,7 @@ void add_server_options(CLI::App& command, Place& place);
 // An option whose value is a duration such as 90s; a wrong one is a usage error.
 CLI::Option* add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& into,
                           const std::string& description);
+// --retention and --failed-retention; also LATCHKEY_RETENTION and LATCHKEY_FAILED_RETENTION.
+void add_retention(CLI::App& command, Retention& retention);
 
 }  // namespace latchkey

@@ -32,6 +32,7 @@ struct RunOptions {
   std::string on_doubt = "rerun";
   Duration window = kDefaultWindow;
   Duration lease = kDefaultLease;
+  Retention retention;
   std::uint32_t retries = 0;
   bool wait = false;
   std::optional<Duration> wait_for;
@@ -71,14 +72,15 @@ Result<ClaimRequest> make_request(const RunOptions& options, const CliContext& c
   return request;
 }
 
-Result<std::unique_ptr<BlockingClaims>> open_claims(const Place& place, const CliContext& context) {
+Result<std::unique_ptr<BlockingClaims>> open_claims(const RunOptions& options, const CliContext& context) {
+  const Place& place = options.place;
   if (!place.server.empty()) {
     auto server = RemoteServer::at(place.server, place, context.clock);
     if (!server) return std::unexpected(server.error());
     return std::make_unique<RemoteClaims>(*std::move(server));
   }
   if (auto ready = place.prepare(); !ready) return std::unexpected(ready.error());
-  return std::make_unique<EmbeddedClaims>(place, context.clock, context.random);
+  return std::make_unique<EmbeddedClaims>(place, options.retention, context.clock, context.random);
 }
 
 RunOnceSettings make_settings(const RunOptions& options) {
@@ -200,7 +202,7 @@ int run(const RunOptions& options, const CliContext& context) {
     return refuse({Code::USAGE, "no command: put it behind `--`, as in latchkey run --key KEY -- COMMAND ARGUMENT…"});
   auto request = make_request(options, context);
   if (!request) return refuse(request.error());
-  const auto claims = open_claims(options.place, context);
+  const auto claims = open_claims(options, context);
   if (!claims) return refuse(claims.error());
   return RunCall(options, context, **claims).run(*std::move(request));
 }
@@ -244,6 +246,7 @@ void add_run_command(CLI::App& app, const CliContext& context) {
       ->capture_default_str();
   run_app->add_flag("--strict", options->strict, "Refuse the key for any other command line (KEY_REUSED)");
   run_app->add_flag("--quiet,-q", options->quiet, "Say nothing but why it failed");
+  add_retention(*run_app, options->retention);
   add_place_options(*run_app, options->place);
   run_app->footer(kFooter);
   run_app->callback([options, run_app, &context] {

@@ -62,6 +62,7 @@ void print_run(std::ostream& out, const Run& run) {
   const auto* running = run.as<Running>();
   const auto* done = run.as<Completed>();
   const auto* failed = run.as<Failed>();
+  const auto* cancelled = run.as<Cancelled>();
   print_facts(out, {{"run", to_string(run.id())},
                     {"tenant", plain(run.head->tenant)},
                     {"function", plain(run.head->function, 128)},
@@ -76,8 +77,12 @@ void print_run(std::ostream& out, const Run& run) {
                     {"lease until", running ? plain(running->lease_until) : ""},
                     {"cancel", running && running->cancel_requested ? "requested" : ""},
                     {"settled", run.is_settled() ? plain(run.settled_at()) : ""},
-                    {"code", failed ? failed->code : ""},
-                    {"effect", failed ? std::string(to_string(failed->effect)) : ""},
+                    {"code", failed      ? failed->code
+                             : cancelled ? cancelled->code
+                                         : ""},
+                    {"effect", std::string(failed      ? to_string(failed->effect)
+                                           : cancelled ? to_string(cancelled->effect)
+                                                       : "")},
                     {"error", done ? "" : plain(run.last_error, 1000)},
                     {"caller", plain(run.head->caller, 200)},
                     {"result", done ? plain(done->result, 2000) : ""}});
@@ -96,7 +101,7 @@ Result<void> show(std::ostream& out, const Result<Run>& run, const IdOptions& op
 Result<void> list(const RunsOptions& options, const CliContext& context, Desk& desk) {
   const auto query = make_query(options, context.clock);
   if (!query) return std::unexpected(query.error());
-  const auto page = desk.list_runs(*query);
+  const auto page = find_page(desk, *query);
   if (!page) return std::unexpected(page.error());
   if (!options.json) {
     print_runs(context.out, *page);
@@ -123,6 +128,16 @@ void add_list(CLI::App& runs, const CliContext& context) {
   command->callback([options, &context] {
     at_desk(options->place, context, [&](Desk& desk) { return list(*options, context, desk); });
   });
+}
+
+void add_retry(CLI::App& runs, const CliContext& context) {
+  auto retry = std::make_shared<RetryByHand>();
+  CLI::App* const command =
+      add_id_command(runs, "retry", "Open a failed run again; the next call of its key runs it", context,
+                     [retry, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) {
+                       return show(out, desk.move_run(id, *retry), options);
+                     });
+  command->add_flag("--fresh-effect-key", retry->fresh_effect_key, "Let the sink see it as another request");
 }
 
 void add_resolve(CLI::App& runs, const CliContext& context) {
@@ -161,10 +176,7 @@ void add_runs_command(CLI::App& app, const CliContext& context) {
                  [&out](Desk& desk, Uuid id, const IdOptions& options) {
                    return show(out, desk.move_run(id, CancelByHand{}), options);
                  });
-  add_id_command(*runs, "retry", "Open a failed run again; the next call of its key runs it", context,
-                 [&out](Desk& desk, Uuid id, const IdOptions& options) {
-                   return show(out, desk.move_run(id, RetryByHand{}), options);
-                 });
+  add_retry(*runs, context);
   add_resolve(*runs, context);
   add_runs_watch(*runs, context);
 }

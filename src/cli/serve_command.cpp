@@ -17,11 +17,15 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
   serve_app->add_option("--listen", settings->listen, "Address and port")
       ->envname("LATCHKEY_LISTEN")
       ->capture_default_str();
+  serve_app->add_option("--store", settings->store, "The store, sqlite:FILE (default: latchkey.db in the data folder)")
+      ->envname("LATCHKEY_STORE");
+  add_retention(*serve_app, settings->engine.retention);
   serve_app->add_option("--cors-origin", settings->cors_origins, "Whose scripts may call; may be repeated")->take_all();
   serve_app->add_flag("--insecure-listen", settings->insecure_listen,
                       "Listen beyond loopback although there is no TLS");
   serve_app->footer(
-      "Examples:\n  latchkey serve\n  latchkey serve --data-dir /var/lib/latchkey --listen 127.0.0.1:7420");
+      "Examples:\n  latchkey serve\n  latchkey serve --data-dir /var/lib/latchkey --listen 127.0.0.1:7420\n"
+      "  latchkey serve --store sqlite:/srv/latchkey.db --retention 30d");
   serve_app->callback([settings, &context] {
     const auto served = serve(*settings, context.out);
     if (served) return context.set_exit(0);

@@ -28,10 +28,12 @@ Result<void> make_folder(const std::string& path) {
   return fail(Code::STORE_UNAVAILABLE, "cannot make the data directory " + path + ": " + std::strerror(errno));
 }
 
-std::string file_of(const ServeSettings& settings) {
+Result<std::string> file_of(const ServeSettings& settings) {
   std::string_view store = settings.store;
-  if (store.starts_with("sqlite:")) store.remove_prefix(7);
   if (store.empty()) return (fs::path(settings.data_dir) / "latchkey.db").string();
+  if (store.starts_with("sqlite:")) store.remove_prefix(7);
+  if (store.empty() || store.find("://") != store.npos)
+    return fail(Code::INVALID_ARGUMENT, "the store '" + settings.store + "' is not sqlite:FILE");
   return std::string(store);
 }
 
@@ -92,8 +94,10 @@ Result<std::unique_ptr<Service>> Service::start_with(const ServeSettings& settin
 }
 
 Result<void> Service::open(const ServeSettings& settings) {
+  auto file = file_of(settings);
+  if (!file) return std::unexpected(file.error());
   if (auto made = make_folder(settings.data_dir); !made) return made;
-  store_file_ = file_of(settings);
+  store_file_ = *std::move(file);
   admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
   auto lock = StoreLock::acquire(store_file_, settings.lock_patience, parts_->clock);
   if (!lock) return std::unexpected(lock.error());

@@ -51,6 +51,24 @@ TEST_P(Desk, DoubtIsResolvedByHand) {
   EXPECT_EQ(call(run("again", "echo $LATCHKEY_RUN")).out, again + "\n");
 }
 
+TEST_P(Desk, AFailedRunIsRetriedWithItsEffectKeyOrAFreshOne) {
+  const auto member = [](const std::string& json, const std::string& name) {
+    const auto at = json.find("\"" + name + "\":\"");
+    return at == json.npos ? "" : json.substr(at + name.size() + 4, 36);
+  };
+  for (const bool fresh : {false, true}) {
+    const std::string key = fresh ? "fresh" : "same";
+    call(run(key, "exit 3"));
+    const std::string id = id_in(call({"runs", "list", "--key", key, "--json"}).out);
+    Words retry{"runs", "retry", id, "--json"};
+    if (fresh) retry.emplace_back("--fresh-effect-key");
+    const Answer opened = call(retry);
+    ASSERT_EQ(opened.exit, 0) << opened.err;
+    ASSERT_EQ(member(opened.out, "id"), id);
+    EXPECT_EQ(call(run(key, "echo $LATCHKEY_EFFECT_KEY")).out == id + "\n", !fresh);
+  }
+}
+
 TEST_P(Desk, WrongResolutionsAreUsage) {
   const std::string id = "0198f0a1-7c2e-7000-8000-00005be78b16";
   EXPECT_EQ(call({"runs", "resolve", id}).exit, 2);
@@ -72,6 +90,7 @@ TEST_P(Desk, ADeadLettersRunsAreRetried) {
   EXPECT_EQ(call(run("b", "echo again")).out, "again\n");
   EXPECT_THAT(call({"dlq", "retry", letter}).out, HasSubstr("0 changed")) << "they were opened again since";
   EXPECT_THAT(call({"dlq", "show", letter, "--json"}).out, HasSubstr("\"retried\"")) << "with who and when";
+  EXPECT_THAT(call({"dlq", "show", letter}).out, testing::ContainsRegex("retried 20[-0-9: Z]+ by "));
 }
 
 TEST_P(Desk, ADeadLettersRunsAreResolved) {

@@ -323,6 +323,16 @@ TEST_F(RunCommand, RunsCanBeListedShownAndRetried) {
   EXPECT_EQ(call({"runs", "list", "--tenant", "other"}).out, "no runs\n");
 }
 
+TEST_F(RunCommand, OldRunsArePurgedByTheRetentionThatWasAskedFor) {
+  call(run("old", "echo old", {"--window", "0s"}));
+  call(run("next", "echo next"));
+  EXPECT_THAT(call({"runs", "list"}).out, HasSubstr(" old "));
+  call(run("last", "echo last", {"--retention", "0s"}));
+  const std::string left = call({"runs", "list"}).out;
+  EXPECT_THAT(left, Not(HasSubstr(" old ")));
+  EXPECT_THAT(left, HasSubstr(" last "));
+}
+
 TEST_F(RunCommand, HelpHasExamplesEverywhere) {
   for (const Words& words : std::vector<Words>{{},
                                                {"run"},

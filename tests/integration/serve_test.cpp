@@ -44,7 +44,7 @@ class Serve : public CliTest {
 };
 
 TEST_F(Serve, EndsWithZeroAndFinishesWhatIsInFlight) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     auto server = serve();
     RawClient client(port_);
     send_halfway(client);
@@ -61,7 +61,7 @@ TEST_F(Serve, EndsWithZeroAndFinishesWhatIsInFlight) {
 }
 
 TEST_F(Serve, ASecondSignalEndsItAtOnce) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     auto server = serve();
     RawClient client(port_);
     send_halfway(client);
@@ -72,6 +72,20 @@ TEST_F(Serve, ASecondSignalEndsItAtOnce) {
     EXPECT_EQ(server->finish(), 128 + signal);
   }
   EXPECT_EQ(call(run("a", "echo on")).out, "on\n") << "the store is as after any crash: whole";
+}
+
+TEST_F(Serve, UnderNohupItOutlivesItsTerminal) {
+  auto server =
+      start_program({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" serve --listen 127.0.0.1:0", LATCHKEY_BINARY});
+  const std::string line = server->read_line();
+  port_ = static_cast<std::uint16_t>(std::stoi(line.substr(line.rfind(':') + 1)));
+  server->signal(SIGHUP);
+  RawClient client(port_);
+  client.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+  EXPECT_THAT(client.read_response(), HasSubstr("200 OK"));
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->finish(), 0);
+  EXPECT_THAT(server->err, HasSubstr("stopped by signal 15"));
 }
 
 TEST_F(Serve, ASecondServerOnTheSameFileIsRefused) {
@@ -95,6 +109,24 @@ TEST_F(Serve, ARemovedLockFileLetsNobodyElseIn) {
   server->signal(SIGTERM);
   EXPECT_EQ(server->finish(), 0);
   EXPECT_EQ(call(run("a", "echo other", {"--quiet"})).out, "through\n");
+}
+
+TEST_F(Serve, TheStoreMayLieElsewhere) {
+  const std::string elsewhere = file("elsewhere.db");
+  auto server = start({"serve", "--listen", "127.0.0.1:0", "--store", "sqlite:" + elsewhere});
+  const std::string line = server->read_line();
+  EXPECT_THAT(server->read_line(), HasSubstr(elsewhere));
+  EXPECT_EQ(call(run("a", "echo hi", {"--server", line.substr(line.find("http://"))})).out, "hi\n");
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->finish(), 0);
+  EXPECT_TRUE(std::ifstream(elsewhere).good());
+  EXPECT_FALSE(std::ifstream(file("data/latchkey.db")).good());
+  for (const char* store : {"sqlite:", "postgres://localhost/x"}) {
+    const Answer refused = call({"serve", "--listen", "127.0.0.1:0", "--store", store});
+    EXPECT_EQ(refused.exit, 2) << store;
+    EXPECT_THAT(refused.err, HasSubstr("is not sqlite:FILE"));
+  }
+  EXPECT_EQ(call({"serve", "--retention", "soon"}).exit, 2);
 }
 
 TEST_F(Serve, APortThatIsTakenIsSaid) {
