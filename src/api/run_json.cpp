@@ -17,6 +17,7 @@ struct WriteState {
   void operator()(const Queued& queued) const {
     out.instant("due_at", queued.due_at);
     if (run.waiting_for > 0) out.number("waiting_for", run.waiting_for);
+    if (run.failures > 0) out.number("failures", run.failures);
   }
   void operator()(const Running& running) const {
     out.instant("started_at", running.started_at).instant("lease_until", running.lease_until);

@@ -33,7 +33,9 @@
   X(cached_replay_not_counted)     /* why did it not run? nobody knows */                 \
   X(call_without_key_forgotten)    /* a job without a key, asked again, is made twice */  \
   X(letter_moves_later_failure)    /* a dead letter's move of what failed again since */  \
-  X(letter_step_not_recorded)      /* nobody knows who retried it */
+  X(letter_step_not_recorded)      /* nobody knows who retried it */                      \
+  X(reopening_ignores_retries)     /* a new generation has the first call's tries */      \
+  X(move_before_time)              /* by hand, on a run that time has ended */
 
 #define LK_SEEDED_SQLITE_BUGS(X)                                                              \
   X(lost_commit_taken_as_failure) /* it is in the file, and its callers are told otherwise */ \

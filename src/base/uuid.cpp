@@ -16,6 +16,12 @@ Uuid make_uuid_v7(Instant at, std::uint64_t counter, std::uint64_t dice) {
   return id;
 }
 
+Instant uuid_time(const Uuid& id) {
+  std::int64_t ms = 0;
+  for (int i = 0; i < 6; ++i) ms = ms << 8 | id.bytes[i];
+  return from_ms(ms);
+}
+
 std::uint64_t uuid_counter(const Uuid& id) {
   std::uint64_t tail = 0;
   for (int i = 8; i < 16; ++i) tail = tail << 8 | id.bytes[i];

@@ -23,7 +23,8 @@ struct Uuid {
 
 // The 44-bit `counter` fills rand_a and the first 32 bits of rand_b; `dice` the remaining 30.
 Uuid make_uuid_v7(Instant at, std::uint64_t counter, std::uint64_t dice);
-// The counter that make_uuid_v7 was given.
+// The instant and the counter that make_uuid_v7 was given.
+Instant uuid_time(const Uuid& id);
 std::uint64_t uuid_counter(const Uuid& id);
 
 std::string to_string(const Uuid& id);

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::uint32_t kMembersPage = 500;
 constexpr std::size_t kProblemsMax = 100;
+constexpr std::uint32_t kSlice = 1000;
 
 std::unexpected<Error> nothing(const char* what, const Uuid& id) {
   return fail(Code::NOT_FOUND, std::string("there is no ") + what + " " + to_string(id));
@@ -16,12 +17,24 @@ std::unexpected<Error> needs_server() {
   return fail(Code::SERVER_UNREACHABLE, "tokens are for a server: start `latchkey serve`, or name one with --server");
 }
 
+// Without a server nobody else does: what time has ended is written down before anything is looked at or decided.
+// Errors are passed over: a full disk keeps nobody from looking.
+void pass_time(Store& store) {
+  for (bool more = true; more;) {
+    const auto swept = wait_for<Swept>([&](auto done) { store.sweep(kSlice, std::move(done)); });
+    more = swept && swept->more;
+  }
+}
+
 }  // namespace
 
 template <class T, class Work>
 Result<T> EmbeddedDesk::use(Work work) {
   Result<T> reply = fail(Code::INTERNAL, "not asked");
-  const auto owner = store_.use([&](Store& store) { reply = work(store); });
+  const auto owner = store_.use([&](Store& store) {
+    pass_time(store);
+    reply = work(store);
+  });
   if (!owner) return std::unexpected(owner.error());
   if (!*owner && !reply) return std::unexpected(store_.explain(reply.error()));
   if (*owner) return fail(Code::STORE_LOCKED, "the server at " + **owner + " took the store over; ask again");

@@ -81,7 +81,8 @@ void TellingClaims::tell(const SettleReply& reply) {
   const Run& run = settled->run;
   between_tries_ = run;
   report_.note(fmt::format("attempt {} of {} failed: {}; trying again in {}", run.attempt, run.attempts_max,
-                           run.last_error, format_duration(run.head->retry.delay_after(run.attempt, no_jitter))));
+                           run.last_error,
+                           format_duration(run.head->retry.delay_after(std::max(1u, run.failures), no_jitter))));
 }
 
 void TellingClaims::tell_unsettled(const Error& error) {

@@ -92,6 +92,7 @@ Result<Run> read_run(Json object) {
   run.generation = static_cast<std::uint32_t>(number(object, "generation"));
   run.attempt = static_cast<std::uint32_t>(number(object, "attempt"));
   run.attempts_max = static_cast<std::uint32_t>(number(object, "attempts_max"));
+  run.failures = static_cast<std::uint32_t>(number(object, "failures"));
   run.fence = Fence{number(object, "fence")};
   run.waiting_for = static_cast<std::uint32_t>(number(object, "waiting_for"));
   if (const auto error = member(object, "error")) {

@@ -182,7 +182,7 @@ class Call {
   // Durations travel, not instants: the delay by the run's own policy; if it is too short the claim answers NotDue.
   Task<std::optional<Result<RunOnceReply>>> wait_until_due(Settled settled) {
     const RetryPolicy& policy = settled.run.head->retry;
-    co_await clock_.wait(policy.delay_after(settled.run.attempt, no_jitter));
+    co_await clock_.wait(policy.delay_after(std::max(1u, settled.run.failures), no_jitter));
     co_return std::nullopt;
   }
 

@@ -16,8 +16,11 @@ Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now)
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
-  next.state =
-      Running{.started_at = now, .lease_until = add_capped(now, request.lease), .claim = request.claim, .session = {}};
+  next.state = Running{.started_at = now,
+                       .lease_until = add_capped(now, request.lease),
+                       .claim = request.claim,
+                       .session = {},
+                       .lease = request.lease};
   return next;
 }
 
@@ -77,7 +80,10 @@ ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest&
   if (looks && is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
   if (is_held(run, request.on_doubt)) return Refuse{Doubted{run}, ended};
   if (run.as<Completed>()) return Refuse{Replay{run}, {}};
-  if (run.as<Failed>()) return StartAgain{owned(reopen(run, Origin::claimed, now), request, fence, now), ended};
+  if (run.as<Failed>()) {
+    const Run reopened = reopen(run, Origin::claimed, request.retry.retries, now);
+    return StartAgain{owned(reopened, request, fence, now), ended};
+  }
   if (const auto* queued = run.as<Queued>()) {
     if (run.origin == Origin::enqueued) return Refuse{Busy{run, Code::ALREADY_QUEUED, kPollAgain}, ended};
     if (now < queued->due_at) return Refuse{NotDue{run, queued->due_at - now}, {}};
@@ -95,7 +101,7 @@ EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRe
   if (is_free(run, now) && !latchkeys) return EnqueueNew{};
   if (is_mismatch(run, request.fingerprint)) return Stands{Mismatch{run.id()}};
   if (run.as<Failed>() && !latchkeys && !is_held(run, request.on_doubt)) {
-    Run next = reopen(run, Origin::enqueued, now);
+    Run next = reopen(run, Origin::enqueued, request.retry.retries, now);
     next.state = Queued{add_capped(now, request.delay), QueuedBy::reopen};
     next.opened_by = request.claim;
     return Reopen{std::move(next)};

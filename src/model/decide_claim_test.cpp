@@ -240,6 +240,24 @@ TEST(DecideEnqueue, AReopenedRunIsDueAfterTheDelay) {
   EXPECT_EQ(next.fence, kOldFence);
 }
 
+TEST(DecideClaim, WhoeverOpensAFailedRunSaysHowManyTriesItHas) {
+  const latchkey::Run failed = *stand(Standing::once_failed);
+  for (const std::uint32_t retries : {0u, 1u, 9u}) {
+    ClaimRequest claim = a_claim();
+    claim.retry = {.retries = retries, .first = 1h};
+    const auto again = std::get<StartAgain>(decide_claim(failed, claim, kNewFence, kNoon)).next;
+    EXPECT_EQ(again.attempts_max, retries + 1);
+    EXPECT_EQ(again.head->retry, failed.head->retry) << "the delays stay the first call's";
+    EnqueueRequest job = a_job();
+    job.retry.retries = retries;
+    EXPECT_EQ(std::get<Reopen>(decide_enqueue(failed, job, kNoon)).next.attempts_max, retries + 1);
+  }
+  ClaimRequest claim = a_claim();
+  claim.retry.retries = 9;
+  const auto next = decide_claim(stand(Standing::queued_claim_due), claim, kNewFence, kNoon);
+  EXPECT_EQ(std::get<StartAgain>(next).next.attempts_max, 4u) << "the generation goes on as it was opened";
+}
+
 TEST(DecideClaim, AWindowWithoutEndNeverEnds) {
   RunHead head = a_head();
   head.window = Duration::max();

@@ -39,15 +39,18 @@ struct Decide {
         break;
     }
     Running asked = *run.as<Running>();
+    if (now >= asked.lease_until) return cancelled(Effect::unknown);
     if (asked.cancel_requested) return {};
     asked.cancel_requested = true;
     return {with_state(run, asked), {}};
   }
 
   MoveDecision operator()(const RetryByHand& retry) const {
-    if (was_reopened(run)) return {};
-    if (!run.as<Failed>()) return refused(run, "retried");
-    Run next = reopen(run, run.origin, now);
+    if (was_reopened(run)) return retry.fresh_effect_key ? freshen() : MoveDecision{};
+    // Latchkey's own runs hold their key when they are cancelled too: nobody else can open them.
+    const bool may = run.as<Failed>() || (run.as<Cancelled>() && run.head->made_by == MadeBy::latchkey);
+    if (!may) return refused(run, "retried");
+    Run next = reopen(run, run.origin, run.head->retry.retries, now);
     if (retry.fresh_effect_key) next.effect_key = fresh_effect_key;
     return {std::move(next), {}};
   }
@@ -73,6 +76,16 @@ struct Decide {
     Run next = with_state(run, Queued{now, QueuedBy::reopen});
     // A person asked for it: it may run even if its tries were used up.
     next.attempts_max = std::max(next.attempts_max, next.attempt + 1);
+    return {std::move(next), {}};
+  }
+
+ private:
+  // Opened again, and no try has started since: a fresh effect key still reaches every one of them. Once only: the same
+  // wish again finds a key that is younger than the opening.
+  MoveDecision freshen() const {
+    if (run.effect_key != run.id() && uuid_time(run.effect_key) >= run.as<Queued>()->due_at) return {};
+    Run next = run;
+    next.effect_key = fresh_effect_key;
     return {std::move(next), {}};
   }
 };

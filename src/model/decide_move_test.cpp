@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const Uuid kFresh = id_of(500);
+const Uuid kFresh = make_uuid_v7(kNoon, 500, 500);
 
 MoveDecision move(const latchkey::Run& run, const Move& wish, Instant now = kNoon) {
   return decide_move(run, wish, kFresh, now);
@@ -31,8 +31,9 @@ const Pair kPairs[] = {
     {"queued", Queued{kNoon}, "cancelled", kNo, kNo, kNo, kNo},
     {"queued_again", Queued{kNoon, QueuedBy::failed_try}, "cancelled", kNo, kNo, kNo, kNo},
     {"reopened", Queued{kNoon, QueuedBy::reopen}, "cancelled", "same", kNo, kNo, "same"},
-    {"running", Running{.lease_until = kNoon + 1s}, "running", kNo, kNo, kNo, kNo},
-    {"cancelling", Running{.lease_until = kNoon + 1s, .cancel_requested = true}, "same", kNo, kNo, kNo, kNo},
+    {"running", Running{.lease_until = kNoon + 1min}, "running", kNo, kNo, kNo, kNo},
+    {"lapsed", Running{.lease_until = kNoon}, "cancelled", kNo, kNo, kNo, kNo},
+    {"cancelling", Running{.lease_until = kNoon + 1min, .cancel_requested = true}, "same", kNo, kNo, kNo, kNo},
     {"in_doubt", InDoubt{kNoon}, "cancelled", kNo, "completed", "failed", "queued"},
     {"completed", Completed{kNoon, "r"}, kNo, kNo, "same", kNo, kNo},
     {"failed", Failed{kNoon, "EXECUTION_ERROR"}, "cancelled", "queued", "completed", "same", kNo},
@@ -67,8 +68,10 @@ TEST(DecideMove, CancelKeepsWhatIsKnownOfTheEffect) {
   const auto effect = [](State state) { return move(a_run(state), CancelByHand{}).next->as<Cancelled>()->effect; };
   EXPECT_EQ(effect(Queued{kNoon}), Effect::none);
   EXPECT_EQ(effect(Queued{kNoon, QueuedBy::failed_try}), Effect::none);
-  EXPECT_EQ(effect(Queued{kNoon, QueuedBy::doubtful_try}), Effect::unknown);
+  EXPECT_EQ(effect(Queued{kNoon, QueuedBy::release}), Effect::none);
   EXPECT_EQ(effect(Queued{kNoon, QueuedBy::lease_end}), Effect::unknown);
+  EXPECT_EQ(effect(Queued{kNoon, QueuedBy::doubtful_try}), Effect::unknown);
+  EXPECT_EQ(effect(Running{.lease_until = kNoon}), Effect::unknown);
   EXPECT_EQ(effect(InDoubt{kNoon}), Effect::unknown);
   EXPECT_EQ(effect(Failed{kNoon, "X", Effect::none}), Effect::none);
   EXPECT_EQ(effect(Failed{kNoon, "X", Effect::unknown}), Effect::unknown);
@@ -87,6 +90,29 @@ TEST(DecideMove, ARetryIsANewGenerationUnderTheSameEffectKey) {
   EXPECT_EQ(next.origin, Origin::enqueued);
   EXPECT_EQ(next.effect_key, failed.id());
   EXPECT_EQ(move(failed, RetryByHand{.fresh_effect_key = true}).next->effect_key, kFresh);
+}
+
+TEST(DecideMove, AFreshEffectKeyMayBeAskedForUntilATryStarts) {
+  const latchkey::Run plain = *move(a_job_run(Failed{kNoon, "X"}), RetryByHand{}).next;
+  const MoveDecision fresh = move(plain, RetryByHand{.fresh_effect_key = true});
+  ASSERT_TRUE(fresh.next);
+  EXPECT_EQ(fresh.next->effect_key, kFresh);
+  EXPECT_EQ(fresh.next->generation, 2u) << "the same generation";
+  EXPECT_EQ(word(move(*fresh.next, RetryByHand{.fresh_effect_key = true}, kNoon + 1s)), "same");
+  EXPECT_EQ(word(move(*fresh.next, RetryByHand{}, kNoon + 1s)), "same");
+  latchkey::Run later = *fresh.next;  // it failed again; its key is of the generation before
+  later.state = Queued{kNoon + 1h, QueuedBy::reopen};
+  EXPECT_EQ(word(move(later, RetryByHand{.fresh_effect_key = true}, kNoon + 1h)), "queued");
+  const latchkey::Run running = *decide_take(plain, TakeRequest{}, kNewFence, kNoon);
+  EXPECT_EQ(word(move(running, RetryByHand{.fresh_effect_key = true})), kNo);
+}
+
+TEST(DecideMove, APersonOpensACancelledRunOfLatchkeysOwn) {
+  RunHead head = a_head();
+  head.made_by = MadeBy::latchkey;
+  const auto next = move(a_job_run(Cancelled{kNoon, "CANCELLED"}, head), RetryByHand{}).next;
+  ASSERT_TRUE(next && next->as<Queued>());
+  EXPECT_EQ(next->generation, 2u);
 }
 
 TEST(DecideMove, ARetriedRunWaitsForNothingThatIsGone) {

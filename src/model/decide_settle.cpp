@@ -10,15 +10,19 @@ Run fail_try(const Run& run, const Fail& fail, Dice dice, Instant now) {
   noted.last_error = fail.message;
   noted.last_error_code = fail.code;
   if (LK_SEEDED(attempts_counted_at_failure)) noted.attempt += 1;
-  if (fail.outcome_unknown && run.head->on_doubt == OnDoubt::hold)
+  const std::uint32_t failures = std::min(run.failures + 1, run.attempt);  // one in doubt may be told of twice
+  if (fail.outcome_unknown && run.head->on_doubt == OnDoubt::hold) {
+    noted.failures = failures;
     return with_state(noted, run.as<InDoubt>() ? *run.as<InDoubt>() : InDoubt{now});
+  }
   const Effect effect = fail.outcome_unknown ? Effect::unknown : Effect::none;
   if (!fail.retryable && !fail.outcome_unknown) return give_up(noted, kExecutionError, effect, now);
-  Duration delay = run.head->retry.delay_after(run.attempt, dice);
+  Duration delay = run.head->retry.delay_after(failures, dice);
   if (fail.retry_after) delay = std::max(delay, std::min(*fail.retry_after, kRetryAfterMax));
   const Instant due_at = add_capped(now, delay);
   if (!may_try_again(run, due_at))
     return give_up(noted, fail.outcome_unknown ? kOutcomeUnknown : kRetriesExceeded, effect, now);
+  noted.failures = failures;
   return with_state(noted, Queued{due_at, fail.outcome_unknown ? QueuedBy::doubtful_try : QueuedBy::failed_try});
 }
 

@@ -89,17 +89,38 @@ TEST(DecideSettle, AFailedTryWaitsByItsPolicyAndKeepsItsError) {
   latchkey::Run run = a_run(kRunning);
   for (const auto& [attempt, delay] : {std::pair{1u, 1s}, {2u, 5s}, {3u, 25s}}) {
     run.attempt = attempt;
+    run.failures = attempt - 1;
     const auto decision = settle(run, fail_with("boom"));
     ASSERT_TRUE(decision.next && decision.next->as<Queued>());
     EXPECT_EQ(*decision.next->as<Queued>(), (Queued{kNoon + delay, QueuedBy::failed_try}));
     EXPECT_EQ(decision.next->last_error, "boom");
     EXPECT_EQ(decision.next->last_error_code, "E");
     EXPECT_EQ(decision.next->attempt, attempt);
+    EXPECT_EQ(decision.next->failures, attempt);
   }
   run.attempt = 4;
   const auto used_up = settle(run, fail_with("boom"));
   ASSERT_TRUE(used_up.next && used_up.next->as<Failed>());
   EXPECT_EQ(*used_up.next->as<Failed>(), (Failed{kNoon, "MAX_RETRIES_EXCEEDED", Effect::none}));
+}
+
+TEST(DecideSettle, TriesThatWereGivenBackOrLostMakeNoDelayLonger) {
+  latchkey::Run run = a_run(kRunning);
+  run.attempts_max = 20;
+  const auto try_again = [&](const Ending& ending) {
+    run = *settle(run, ending).next;
+    const Duration delay = run.as<Queued>()->due_at - kNoon;
+    run.attempt += 1;
+    run.state = kRunning;
+    return delay;
+  };
+  try_again(Release{});
+  try_again(Snooze{1min});
+  EXPECT_EQ(try_again(fail_with("a")), 1s);
+  try_again(Release{});
+  run.attempt += 1;  // a lease that ended
+  EXPECT_EQ(try_again(fail_with("b")), 5s);
+  EXPECT_EQ(try_again(unknown()), 25s);
 }
 
 TEST(DecideSettle, APermanentErrorFailsAtOnce) {

@@ -38,10 +38,12 @@ std::optional<Run> decide_take(const Run& run, const TakeRequest& request, Fence
   next.attempts_total += 1;
   next.fence = fence;
   if (next.attempt == 1) next.first_attempt_at = now;
+  const Duration lease = request.lease.value_or(run.head->lease);
   next.state = Running{.started_at = now,
-                       .lease_until = add_capped(now, request.lease.value_or(run.head->lease)),
+                       .lease_until = add_capped(now, lease),
                        .claim = {},
-                       .session = request.session};
+                       .session = request.session,
+                       .lease = lease};
   return next;
 }
 
@@ -51,7 +53,7 @@ ExtendDecision decide_extend(const Run& run, const ExtendRequest& request, Insta
     return {{}, Error{Code::LEASE_LOST, "the lease is not yours any more"}};
   Running longer = *running;
   // A lease is never shortened by a heartbeat.
-  longer.lease_until = std::max(running->lease_until, add_capped(now, request.lease.value_or(run.head->lease)));
+  longer.lease_until = std::max(running->lease_until, add_capped(now, request.lease.value_or(running->lease)));
   const Extended reply{longer.lease_until, longer.cancel_requested};
   if (longer == *running) return {{}, reply};
   return {with_state(run, longer), reply};
@@ -73,9 +75,8 @@ std::optional<Instant> next_deadline(const Run& run) {
 std::optional<Run> decide_deadline(const Run& run, Instant now) {
   const auto deadline = next_deadline(run);
   if (!deadline || now < *deadline) return std::nullopt;
-  if (const auto* queued = run.as<Queued>(); queued && !is_doubtful(*queued))
-    return give_up(run, kRetriesExceeded, Effect::none, now);
-  if (run.as<Queued>() || waits_for_caller(run)) return give_up(run, kOutcomeUnknown, Effect::unknown, now);
+  if (run.as<Queued>()) return give_up_queued(run, now);
+  if (waits_for_caller(run)) return give_up(run, kOutcomeUnknown, Effect::unknown, now);
   return end_lease(run, now);
 }
 

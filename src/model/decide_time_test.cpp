@@ -64,6 +64,19 @@ TEST(DecideExtend, LengthensOnlyTheNewestOwnersLease) {
               Code::LEASE_LOST);
 }
 
+TEST(DecideExtend, LengthensByTheOwnersOwnLeaseWhenItNamesNone) {
+  const auto leased = [](const latchkey::Run& run) {
+    return std::get<Extended>(decide_extend(run, {{}, run.id(), run.fence, {}}, kNoon + 1s).reply).lease_until;
+  };
+  ClaimRequest request = a_claim();
+  request.lease = 5min;
+  const auto second = decide_claim(a_run(Queued{kNoon, QueuedBy::failed_try}), request, kNewFence, kNoon);
+  EXPECT_EQ(leased(std::get<StartAgain>(second).next), kNoon + 1s + 5min) << "not the first claim's";
+  const latchkey::Run job = a_job_run(Queued{kNoon});
+  EXPECT_EQ(leased(*decide_take(job, TakeRequest{.lease = 7min}, kNewFence, kNoon)), kNoon + 1s + 7min);
+  EXPECT_EQ(leased(*decide_take(job, TakeRequest{}, kNewFence, kNoon)), kNoon + 1s + job.head->lease);
+}
+
 TEST(DecideExtend, TellsOfACancelRequest) {
   Running asked = lease(kNoon + 10s);
   asked.cancel_requested = true;
@@ -143,6 +156,20 @@ TEST_P(Deadlines, FallAsTheyShould) {
 
 INSTANTIATE_TEST_SUITE_P(All, Deadlines, testing::ValuesIn(kDeadlines),
                          [](const auto& deadline) { return std::string(deadline.param.name); });
+
+TEST(DecideDeadline, AnUnclaimedRunSaysWhyItWasGivenUp) {
+  const auto reason = [](QueuedBy by, std::string last_error = "") {
+    latchkey::Run run = a_run(Queued{kNoon, by});
+    run.last_error = std::move(last_error);
+    return decide_deadline(run, kNoon + 24h)->last_error;
+  };
+  EXPECT_EQ(reason(QueuedBy::release), "its last try was given back, and nobody came for it within 24 h");
+  EXPECT_EQ(reason(QueuedBy::release, "boom"), reason(QueuedBy::release)) << "boom was not the last try's";
+  EXPECT_EQ(reason(QueuedBy::reopen, "boom"), "it was opened again, and nobody came for it within 24 h");
+  EXPECT_EQ(reason(QueuedBy::failed_try, "boom"), "boom");
+  EXPECT_EQ(reason(QueuedBy::failed_try), "its last try failed, and it was not tried again in time");
+  EXPECT_EQ(reason(QueuedBy::lease_end), "the lease ended and nobody said what happened");
+}
 
 TEST(DecideDeadline, SomeRunsHaveNone) {
   for (const latchkey::Run& run : {a_job_run(Queued{kNoon}), a_run(InDoubt{kNoon}), a_run(Completed{kNoon, ""}),

@@ -23,10 +23,13 @@ constexpr Instant add_capped(Instant at, Duration span) {
 Run with_state(const Run& run, State state);
 // Failed for good: the store writes its dead letter in the same transaction.
 Run give_up(const Run& run, std::string_view code, Effect effect, Instant now);
+// A queued run that nobody came for in time, or whose time for retries is over.
+Run give_up_queued(const Run& run, Instant now);
 // What a running run becomes when its lease is over: cancelled, in doubt, queued for another try, or failed.
 Run end_lease(const Run& run, Instant now);
-// A failed run opened again: a new generation, queued and due now. Attempts start from 0, the fence goes on.
-Run reopen(const Run& run, Origin origin, Instant now);
+// A run opened again: a new generation, queued and due now. Attempts start from 0, the fence goes on. `retries` is what
+// whoever opens it allows; delays, `total`, window and on_doubt stay those that the run was made with.
+Run reopen(const Run& run, Origin origin, std::uint32_t retries, Instant now);
 // The last try's owner was not heard of, or did not know what it had done.
 inline bool is_doubtful(const Queued& queued) {
   return queued.by == QueuedBy::doubtful_try || queued.by == QueuedBy::lease_end;

@@ -45,7 +45,11 @@ class Key {
       case 2:
         return write(decide_take(*run_, TakeRequest{}, Fence{fence_ + 1}, now_), true);
       case 3:
-        return write(decide_extend(*run_, {{}, run_->id(), some_fence(), 90s}, now_).next);
+        return write(
+            decide_extend(*run_,
+                          {{}, run_->id(), some_fence(), *rc::gen::element<std::optional<Duration>>(90s, std::nullopt)},
+                          now_)
+                .next);
       case 4:
       case 5:
         return write(decide_settle(*run_, {{}, run_->id(), some_fence(), draw_ending()}, no_jitter, now_).next);
@@ -63,10 +67,13 @@ class Key {
     ClaimRequest request = a_claim();
     request.guard = run_->head->guard;
     request.fingerprint = *rc::gen::inRange(0, 5) == 0 ? kOther : kSame;
+    request.retry.retries = *rc::gen::inRange<std::uint32_t>(0, 3);
+    request.lease = *rc::gen::element<Duration>(1s, 60s);
     auto decision = decide_claim(run_, request, Fence{fence_ + 1}, now_);
     if (auto* refuse = std::get_if<Refuse>(&decision)) return write(refuse->next);
     if (auto* again = std::get_if<StartAgain>(&decision)) {
       write(again->ended);
+      if (again->next.generation > run_->generation) RC_ASSERT(again->next.attempts_max == request.retry.retries + 1);
       return write(again->next, true);
     }
     write(std::get<StartNew>(decision).ended);
@@ -107,6 +114,7 @@ class Key {
     RC_ASSERT(is.id() == was.id());
     RC_ASSERT(is.fence >= was.fence);
     RC_ASSERT(is.attempt <= is.attempts_max);
+    RC_ASSERT(is.failures <= is.attempt);
     RC_ASSERT(is.attempts_total >= was.attempts_total);
     RC_ASSERT(is.attempts_total - was.attempts_total <= 1u);
     RC_ASSERT(is.generation == was.generation || (is.generation == was.generation + 1 && was.as<Failed>()));

@@ -134,7 +134,7 @@ struct ExtendRequest {
   std::optional<std::string> tenant;
   RunId id;
   Fence fence{};
-  std::optional<Duration> lease;  // none: the run's own
+  std::optional<Duration> lease;  // none: the one that the owner asked for
 };
 struct Extended {
   Instant lease_until;

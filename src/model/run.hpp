@@ -94,8 +94,9 @@ struct Queued {
 struct Running {
   Instant started_at;
   Instant lease_until;
-  ClaimId claim;  // the call that won it
-  Uuid session;   // the worker's life that took it; nil for claims
+  ClaimId claim;                   // the call that won it
+  Uuid session;                    // the worker's life that took it; nil for claims
+  Duration lease = kDefaultLease;  // the owner's own: what a heartbeat that names none extends by
   bool cancel_requested = false;
   bool operator==(const Running&) const = default;
 };
@@ -137,7 +138,8 @@ struct Run {
   Origin origin = Origin::claimed;  // of this generation
   std::uint32_t generation = 1;
   std::uint32_t attempt = 0;         // in this generation, counted at claim
-  std::uint32_t attempts_max = 1;    // retries + 1, one more for each release
+  std::uint32_t attempts_max = 1;    // retries + 1, one more for each release; the retries of who opened the generation
+  std::uint32_t failures = 0;        // tries of this generation that failed and left it open: what delays go by
   std::uint32_t attempts_total = 0;  // over all generations
   Fence fence{0};                    // the newest owner's
   Instant first_attempt_at;          // of this generation; epoch before the first

@@ -72,6 +72,8 @@ std::optional<Run> find_for(Applying with, const std::optional<std::string>& ten
 // Writes one change, with its dead letter if it failed for good.
 std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after) {
   with.tables.update(before, after);
+  // A later generation waits for its own predecessors alone.
+  if (before.waiting_for > 0 && after.is_settled()) with.tables.remove_waits_of(after.id());
   const auto* failed = after.as<Failed>();
   if (!failed || before.as<Failed>()) return std::nullopt;
   if (LK_SEEDED(dead_letter_skipped) && failed->effect == Effect::unknown) return std::nullopt;
@@ -102,6 +104,14 @@ std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
   const auto dead_letter = write_one(with, before, after);
   if (after.is_settled() && with.tables.has_waits()) release_dependents(with, after);
   return dead_letter;
+}
+
+// Time first: the run as it is by now, kept so. What is then answered does not depend on the sweeper's having come by.
+Run pass_time(Applying with, Run run) {
+  auto ended = decide_deadline(run, with.now);
+  if (!ended) return run;
+  write(with, run, *ended);
+  return *std::move(ended);
 }
 
 // The runs that `after` names, each once.
@@ -178,7 +188,9 @@ std::vector<EnqueueReply> find_follow_ups(Applying with, const Run& parent, cons
   const auto* complete = std::get_if<Complete>(&ending);
   for (std::size_t i = 0; complete && i < complete->follow_ups.size(); ++i) {
     const EnqueueRequest request = own_key(complete->follow_ups[i], parent, i);
-    EnqueueDecision decision = decide_enqueue(find_latest(with, request), request, with.now);
+    std::optional<Run> latest = find_latest(with, request);
+    if (latest) latest = pass_time(with, *std::move(latest));
+    EnqueueDecision decision = decide_enqueue(latest, request, with.now);
     if (auto* stands = std::get_if<Stands>(&decision)) found.push_back(std::move(stands->reply));
   }
   return found;
@@ -289,8 +301,9 @@ SettleReply apply_settle(Applying with, const SettleRequest& request) {
 }
 
 MoveReply apply_move(Applying with, const MoveRequest& request) {
-  const auto run = find_for(with, request.tenant, request.id);
+  auto run = find_for(with, request.tenant, request.id);
   if (!run) return Error{Code::NOT_FOUND, "no such run"};
+  if (!LK_SEEDED(move_before_time)) run = pass_time(with, *std::move(run));
   const Uuid fresh = make_uuid_v7(with.now, with.random.next(), with.random.next());
   MoveDecision decision = decide_move(*run, request.move, fresh, with.now);
   if (decision.refused) return *decision.refused;

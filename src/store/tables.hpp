@@ -56,6 +56,8 @@ class Tables {
   virtual bool has_waits() = 0;
   virtual void add_wait(RunId predecessor, RunId dependent) = 0;
   virtual void remove_wait(RunId predecessor, RunId dependent) = 0;
+  // Whatever it waits for: it does no more.
+  virtual void remove_waits_of(RunId dependent) = 0;
   virtual std::vector<RunId> dependents(RunId predecessor) = 0;
 
   // Puts the failed run into its group's open entry, which is made if there is none. Gives the entry's id.

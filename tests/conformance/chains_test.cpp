@@ -153,6 +153,40 @@ TEST_P(Chains, ARepeatedEnqueueWaitsAsItSays) {
   end(take_this(b.id()));
 }
 
+TEST_P(Chains, AnEarlierGenerationsPredecessorsMeanNothing) {
+  for (const bool by_hand : {false, true}) {
+    const std::string at = by_hand ? "2" : "1";
+    const Run a = chain("a" + at, {}), b = chain("b" + at, {}), c = chain("c" + at, {});
+    const Run d = chain("d" + at, {a.id(), b.id()}, OnFailed::fail);
+    const Run skipped = chain("s" + at, {b.id()}, OnFailed::fail);
+    auto first = take_up_to(3);
+    ASSERT_EQ(first.size(), 3u);
+    end(first[0], permanent());  // a
+    EXPECT_EQ(status(d), Status::failed);
+    if (by_hand) {
+      move(d.id(), RetryByHand{});
+      EXPECT_EQ(take_this(d.id()).run.generation, 2u);
+    } else {
+      EXPECT_EQ(chain("d" + at, {c.id()}, OnFailed::fail).waiting_for, 1u);
+    }
+    end(first[1], by_hand ? Ending{permanent()} : Ending{Complete{"", {}}});  // b
+    EXPECT_EQ(status(skipped), by_hand ? Status::failed : Status::queued) << "b is heard of by who waits for it";
+    if (!by_hand) end(take_this(skipped.id()));
+    EXPECT_EQ(status(d), by_hand ? Status::running : Status::queued);
+    end(first[2]);  // c
+    if (!by_hand) end(take_this(d.id()));
+  }
+}
+
+TEST_P(Chains, WhatWasCancelledWaitsForNothing) {
+  const Run a = chain("a", {}), b = chain("b", {a.id()});
+  move(b.id(), CancelByHand{});
+  end(take_this(a.id()));
+  advance(24h * 8);
+  verbs().purge();
+  EXPECT_TRUE(is_gone(a.id()));
+}
+
 TEST_P(Chains, AnUnknownPredecessorIsRefusedPerRequest) {
   EnqueueRequest bad = a_job("bad");
   bad.after = {id_of(999)};

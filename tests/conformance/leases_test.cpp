@@ -60,6 +60,28 @@ TEST_P(Leases, AHeartbeatExtendsAndNeverShortens) {
   EXPECT_EQ(win().run.id(), won.run.id());
 }
 
+TEST_P(Leases, AHeartbeatWithoutALeaseExtendsByTheOwnersOwn) {
+  end(win(), retryable());
+  advance(1s);
+  ClaimRequest longer = a_claim();
+  longer.lease = 5min;
+  const Won second = win(longer);
+  const auto extend = [&](const Won& won) {
+    return std::get<Extended>(verbs().extend({{}, won.run.id(), won.fence, {}})).lease_until - now();
+  };
+  advance(1s);
+  EXPECT_EQ(extend(second), 5min) << "not the first claim's";
+  add(a_job("j"));
+  const auto taken = verbs().take({.tenant = {}, .functions = {"f"}, .session = {}, .lease = 7min});
+  advance(1s);
+  EXPECT_EQ(extend(taken.at(0)), 7min);
+  opened().reopen();
+  if (!opened().is_durable()) return;
+  advance(1s);
+  EXPECT_EQ(extend(second), 5min);
+  EXPECT_EQ(extend(taken.at(0)), 7min);
+}
+
 TEST_P(Leases, AHeartbeatOfAnOldOwnerIsRefused) {
   const Won first = win();
   advance(kDefaultLease);

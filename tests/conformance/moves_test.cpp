@@ -67,6 +67,61 @@ TEST_P(Moves, ARetryMayAskForAFreshEffectKey) {
   EXPECT_EQ(win().run.effect_key, retried.effect_key);
 }
 
+TEST_P(Moves, AFreshEffectKeyMayBeAskedForUntilATryStarts) {
+  const Won won = win();
+  end(won, permanent());
+  move(won.run.id(), RetryByHand{});
+  advance(1min);
+  const Moved fresh = move(won.run.id(), RetryByHand{.fresh_effect_key = true});
+  EXPECT_TRUE(fresh.changed);
+  EXPECT_NE(fresh.run.effect_key, won.run.id());
+  advance(1min);
+  EXPECT_FALSE(move(won.run.id(), RetryByHand{.fresh_effect_key = true}).changed) << "its reply was lost";
+  EXPECT_EQ(win().run.effect_key, fresh.run.effect_key);
+  EXPECT_EQ(code_of(try_move(won.run.id(), RetryByHand{.fresh_effect_key = true})), Code::MOVE_REFUSED);
+}
+
+TEST_P(Moves, OnlyAPersonOpensACancelledRunOfLatchkeysOwn) {
+  EnqueueRequest tick = a_job("tick");
+  tick.made_by = MadeBy::latchkey;
+  const Run run = add(tick);
+  move(run.id(), CancelByHand{});
+  EXPECT_EQ(on_wire(verbs().claim(a_claim("tick"))).status, 409);
+  EXPECT_EQ(move(run.id(), RetryByHand{}).run.generation, 2u);
+  end(take_one());
+  const Run callers = add(a_job("own"));
+  move(callers.id(), CancelByHand{});
+  EXPECT_EQ(code_of(try_move(callers.id(), RetryByHand{})), Code::MOVE_REFUSED) << "its key is free: ask again";
+}
+
+// No sweeper comes by in these tests: what a person may do depends on the time alone.
+TEST_P(Moves, TimeComesFirst) {
+  ClaimRequest held = a_claim("held");
+  held.on_doubt = OnDoubt::hold;
+  const Won completed = win(held);
+  held.key = "failed", held.key_hash = hash_key("default", "f", "failed");
+  const Won failed = win(held);
+  ClaimRequest used_up = a_claim("used up");
+  used_up.retry = kNoRetries;
+  const Won lost = win(used_up);
+  const Won cancelled = win(a_claim("cancelled"));
+  add(a_job("job"));
+  const Taken taken = take_one();
+  for (const Won& won : {completed, failed})
+    EXPECT_EQ(code_of(try_move(won.run.id(), ResolveRerun{})), Code::MOVE_REFUSED);
+  advance(kDefaultLease);
+  EXPECT_EQ(move(completed.run.id(), ResolveCompleted{"r"}).run.status(), Status::completed);
+  EXPECT_EQ(code_of(try_move(failed.run.id(), RetryByHand{})), Code::MOVE_REFUSED);
+  EXPECT_EQ(find(failed.run.id()).status(), Status::in_doubt) << "what was said is kept";
+  EXPECT_EQ(move(failed.run.id(), ResolveFailed{"no"}).run.status(), Status::failed);
+  EXPECT_EQ(move(lost.run.id(), RetryByHand{}).run.generation, 2u);
+  EXPECT_EQ(records().list_dead_letters({}).value().entries.at(0).count, 2u) << "with the letter of its first";
+  move(cancelled.run.id(), CancelByHand{});
+  EXPECT_EQ(find(cancelled.run.id()).as<Cancelled>()->effect, Effect::unknown) << "nobody is there to be asked";
+  move(taken.run.id(), CancelByHand{});
+  EXPECT_EQ(find(taken.run.id()).as<Cancelled>()->effect, Effect::unknown) << "its last try was lost";
+}
+
 TEST_P(Moves, ResolveCompletedReplaysAndReleases) {
   const Won won = in_doubt();
   EnqueueRequest next = a_job("next");

@@ -91,6 +91,21 @@ TEST_P(Settling, RetriesWaitByTheirPolicyAndEndAsADeadLetter) {
   EXPECT_EQ(members[0].reason, "at last");
 }
 
+TEST_P(Settling, TriesThatWereGivenBackMakeNoDelayLonger) {
+  const auto delay = [&](const Won& won) { return end(won, retryable()).run.as<Queued>()->due_at - now(); };
+  end(win(), Release{});
+  end(win(), Snooze{1s});
+  advance(1s);
+  EXPECT_EQ(delay(win()), 1s);
+  advance(1s);
+  end(win(), Release{});
+  opened().reopen();
+  if (!opened().is_durable()) return;
+  EXPECT_EQ(delay(win()), 5s);
+  advance(5s);
+  EXPECT_EQ(delay(win()), 25s);
+}
+
 TEST_P(Settling, AnUnknownOutcomeIsHeldUnderHold) {
   ClaimRequest request = a_claim();
   request.on_doubt = OnDoubt::hold;

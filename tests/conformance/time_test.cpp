@@ -56,6 +56,14 @@ TEST_P(Sweeping, AFailedTryThatNobodyClaimsAgainIsGivenUp) {
   end(won, retryable());
   EXPECT_EQ(*swept_at(won.run.id(), 1s + 24h).as<Failed>(), (Failed{now(), "MAX_RETRIES_EXCEEDED", Effect::none}));
 }
+TEST_P(Sweeping, ATryThatWasGivenBackAndThatNobodyTakesUpSaysSo) {
+  const Won won = win();
+  end(won, Release{});
+  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "its last try was given back, and nobody came for it within 24 h");
+  EXPECT_EQ(records().list_dead_letters({}).value().entries.at(0).reason, find(won.run.id()).last_error);
+  move(won.run.id(), RetryByHand{});
+  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "it was opened again, and nobody came for it within 24 h");
+}
 TEST_P(Sweeping, ADoubtfulTryThatNobodyClaimsAgainStaysDoubtful) {
   const Won won = win();
   end(won, outcome_unknown());

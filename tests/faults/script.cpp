@@ -20,6 +20,8 @@ void Script::run() {
   transactional_effect();
   many_keys();
   reopened_by_hand();
+  waits_of_a_new_generation();
+  decided_after_the_lease();
   purge();
   check_all();
 }
@@ -180,14 +182,60 @@ void Script::reopened_by_hand() {
   const Won newer = win("lock", 6, Guard::while_running);
   EXPECT_NE(newer.run.id(), old.run.id());
   settled(newer, Complete{"", {}});
-  const auto moved = walk_.ask<MoveReply>([&](Store& store, Done<MoveReply> done) {
-    store.move({.id = old.run.id(), .move = RetryByHand{}}, std::move(done));
-  });
-  EXPECT_TRUE(std::holds_alternative<Moved>(moved));
+  move(old.run.id(), RetryByHand{});
   const Won again = win("lock", 7, Guard::while_running);
   EXPECT_EQ(again.run.id(), old.run.id());
   EXPECT_EQ(again.run.generation, 2u);
   settled(again, Complete{"", {}});
+}
+
+Run Script::move(RunId id, Move wish) {
+  const auto moved = walk_.ask<MoveReply>(
+      [&](Store& store, Done<MoveReply> done) { store.move({.id = id, .move = wish}, std::move(done)); });
+  EXPECT_TRUE(std::holds_alternative<Moved>(moved));
+  return std::get<Moved>(moved).run;
+}
+
+// It failed with one predecessor, and is enqueued again behind another: what it waited for before means nothing.
+void Script::waits_of_a_new_generation() {
+  std::uint64_t calls = 60;
+  const auto add = [&](const std::string& key, std::vector<RunId> after) {
+    return enqueue({.function = "w",
+                    .key = key,
+                    .key_hash = hash_of("w", key),
+                    .guard = Guard::once,
+                    .after = std::move(after),
+                    .on_failed = OnFailed::fail,
+                    .claim = call_id(calls++)});
+  };
+  const RunId a = add("a", {}), b = add("b", {}), c = add("c", {});
+  const RunId d = add("d", {a, b});
+  move(a, CancelByHand{});
+  failures_ += 1;  // d falls with it
+  EXPECT_EQ(add("d", {c}), d);
+  move(b, CancelByHand{});
+  for (const RunId& expected : {c, d}) {
+    const Won taken = take("w");
+    EXPECT_EQ(taken.run.id(), expected);
+    EXPECT_EQ(taken.run.generation, expected == d ? 2u : 1u);
+    EXPECT_EQ(settled(taken, Complete{"", {}}).status(), Status::completed);
+  }
+}
+
+// No sweeper has come by: doubt and its resolution are one transaction.
+void Script::decided_after_the_lease() {
+  const ClaimRequest request{.function = "f",
+                             .key = "held",
+                             .key_hash = hash_of("f", "held"),
+                             .on_doubt = OnDoubt::hold,
+                             .claim = call_id(70)};
+  const ClaimReply reply =
+      walk_.ask<ClaimReply>([&](Store& store, Done<ClaimReply> done) { store.claim(request, std::move(done)); });
+  ASSERT_TRUE(std::holds_alternative<Won>(reply));
+  last_fence_ = std::get<Won>(reply).fence;
+  walk_.clock.advance(2min);
+  EXPECT_EQ(move(std::get<Won>(reply).run.id(), ResolveCompleted{"seen"}).status(), Status::completed);
+  done_["held"] = "seen";
 }
 
 void Script::purge() {
@@ -208,7 +256,7 @@ void Script::check_all() {
   check_replays();
   for (int i = 0; i < follow_ups_; ++i) settled(take("k"), Complete{"", {}});
   const auto more = walk_.ask<std::vector<Taken>>([&](Store& store, Done<std::vector<Taken>> done) {
-    store.take({.functions = {"j", "k", "s"}, .limit = 10, .session = call_id(98)}, std::move(done));
+    store.take({.functions = {"j", "k", "s", "w"}, .limit = 10, .session = call_id(98)}, std::move(done));
   });
   EXPECT_TRUE(more.empty()) << "a job or follow-up was made twice";
   check_file();

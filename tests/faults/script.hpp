@@ -24,6 +24,7 @@ class Script {
   // A reply that was lost leaves the job leased to nobody: its lease must end first.
   Won take(const std::string& function);
   RunId enqueue(const EnqueueRequest& job);
+  Run move(RunId id, Move wish);
 
   void retry_then_complete();
   void dead_letter();
@@ -32,6 +33,8 @@ class Script {
   void transactional_effect();
   void many_keys();
   void reopened_by_hand();
+  void waits_of_a_new_generation();
+  void decided_after_the_lease();
   void purge();
   void check_replays();
   void check_all();

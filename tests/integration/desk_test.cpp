@@ -1,6 +1,7 @@
 // What a person decides from the command line, on the embedded store and through a server.
 #include <signal.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "integration/cli_fixture.hpp"
@@ -31,8 +32,46 @@ class Desk : public CliTest, public testing::WithParamInterface<Owner> {
     return id;
   }
 
+  // One that was killed while it held the key; its lease is not over yet.
+  std::string leave_dead(const std::string& key, Words flags = {}) const {
+    flags.insert(flags.end(), {"--lease", "1s"});
+    const auto holder = start(run(key, "echo $LATCHKEY_RUN; cat > /dev/null", flags));
+    const std::string id = holder->read_line();
+    holder->signal(SIGKILL);
+    holder->finish();
+    return id;
+  }
+  // Asks until it is answered so, while the lease runs out; nobody claims the key meanwhile.
+  template <class Good>
+  bool becomes(const Words& words, Good good) const {
+    const auto give_up_at = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    while (!good(call(words)))
+      if (std::chrono::steady_clock::now() > give_up_at) return false;
+    return true;
+  }
+
   std::unique_ptr<Process> server_;
 };
+
+TEST_P(Desk, TimeIsSeenWithoutAnybodysClaim) {
+  const std::string held = leave_dead("held", {"--on-doubt", "hold"});
+  EXPECT_TRUE(becomes({"runs", "list", "--status", "in_doubt"},
+                      [&](const Answer& answer) { return answer.out.find(held) != std::string::npos; }));
+  EXPECT_EQ(call({"runs", "resolve", held, "--outcome", "completed"}).exit, 0);
+
+  const std::string decided = leave_dead("decided", {"--on-doubt", "hold"});
+  EXPECT_TRUE(becomes({"runs", "resolve", decided, "--outcome", "failed"},
+                      [](const Answer& answer) { return answer.exit == 0; }));
+
+  const std::string lost = leave_dead("lost");
+  const auto watcher = start({"runs", "watch", lost});
+  EXPECT_EQ(watcher->finish(), 1) << "its tries are used up: it ends with the lease";
+  EXPECT_THAT(watcher->out, HasSubstr(lost + "  failed"));
+
+  leave_dead("unseen", {"--function", "unseen"});
+  EXPECT_TRUE(becomes({"dlq", "list", "--function", "unseen"},
+                      [](const Answer& answer) { return answer.out.find("OUTCOME_UNKNOWN") != std::string::npos; }));
+}
 
 TEST_P(Desk, DoubtIsResolvedByHand) {
   const std::string done = leave_doubt("done");

@@ -122,6 +122,14 @@ TEST_F(RunCommand, RetriesAfterAWait) {
   EXPECT_THAT(tried.err, HasSubstr("attempt 1 of 2 failed: exit status 3; trying again in 1s"));
 }
 
+TEST_F(RunCommand, ALaterCallSaysItsOwnRetries) {
+  const std::string script = "test $LATCHKEY_ATTEMPT = 2 || exit 3; echo ok";
+  EXPECT_EQ(call(run("a", script)).exit, 3);
+  const Answer tried = call(run("a", script, {"--retries", "1"}));
+  EXPECT_EQ(tried.exit, 0) << tried.err;
+  EXPECT_EQ(tried.out, "ok\n");
+}
+
 TEST_F(RunCommand, UsedUpRetriesLeaveADeadLetter) {
   const Answer tried = call(run("a", "echo why >&2; exit 3", {"--retries", "1"}));
   EXPECT_EQ(tried.exit, 3);

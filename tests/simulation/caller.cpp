@@ -30,7 +30,9 @@ ClaimRequest draw_request(Process& me) {
   request.key_hash = hash_key(request.tenant, request.function, request.key);
   if (world.plan.fingerprints && !me.random.one_in(3))
     request.fingerprint = sha256(me.random.one_in(5) ? "another body" : "body of " + request.key);
-  request.retry = {.retries = world.plan.retries, .first = 200ms, .factor = 3, .ceiling = 2s};
+  // Whoever opens a key again may allow more or fewer tries than the first did.
+  const auto retries = me.random.one_in(3) ? static_cast<std::uint32_t>(me.random.below(4)) : world.plan.retries;
+  request.retry = {.retries = retries, .first = 200ms, .factor = 3, .ceiling = 2s};
   if (me.random.one_in(3)) request.retry.jitter = Jitter::full;
   request.window = world.plan.window;
   request.lease = world.plan.lease;

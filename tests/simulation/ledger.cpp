@@ -12,6 +12,8 @@ std::string name_of(const Run& run) {
          ", generation " + std::to_string(run.generation) + ", " + std::string(to_string(run.status())) + ")";
 }
 
+constexpr std::uint32_t kRetriesMost = 3;  // nobody in these worlds allows more
+
 std::string name_of(Fence fence) { return "fence " + std::to_string(static_cast<std::uint64_t>(fence)); }
 
 }  // namespace
@@ -42,7 +44,8 @@ void Ledger::look(const Run& run) {
   check(run.generation >= was.generation, "the generation fell: " + name_of(run));
   check(run.generation > was.generation || run.attempt >= was.attempt, "the attempt fell: " + name_of(run));
   check(run.attempt <= run.attempts_max, "an attempt beyond the limit: " + name_of(run));
-  if (was.as<Completed>() || was.as<Cancelled>())
+  const bool by_hand = was.as<Cancelled>() && was.head->made_by == MadeBy::latchkey && run.generation > was.generation;
+  if ((was.as<Completed>() || was.as<Cancelled>()) && !by_hand)
     check(run.state == was.state, "a settled run changed: " + name_of(was) + " is now " + name_of(run));
   if (const auto* running = was.as<Running>(); running && running->cancel_requested && run.fence == was.fence)
     check(run.as<Running>() || run.as<Completed>() || run.as<Cancelled>(),
@@ -76,9 +79,16 @@ void Ledger::issued(const Won& won, Instant now, bool asked_again) {
   newest_[run.id()] = won.fence;
   Known& seen = known(run);
   const std::uint32_t tries = ++seen.tries[run.generation];
-  check(tries <= run.head->retry.retries + 1 + seen.extra_tries[run.generation],
+  check(tries <= find_retries(seen, run) + 1 + seen.extra_tries[run.generation],
         "try " + std::to_string(tries) + " is beyond the limit: " + name_of(run));
   look(run);
+}
+
+// Of the run's generation, as whoever opened it said; by hand, or where nobody heard of it, the most that may be.
+std::uint32_t Ledger::find_retries(const Known& seen, const Run& run) {
+  if (run.generation == 1) return run.head->retry.retries;
+  const auto said = seen.retries.find(run.generation);
+  return said == seen.retries.end() ? kRetriesMost : said->second;
 }
 
 void Ledger::completed(const Run& run, const Bytes& result) {
@@ -97,6 +107,8 @@ void Ledger::saw(const ClaimRequest& request, const Before& before, const ClaimR
       check(false, wrong + " (" + request.tenant + "/" + request.function + "/" + request.key + ")");
   if (const auto* won = std::get_if<Won>(&reply)) {
     const auto owner = owners_.find(won->fence);
+    if (exact && before.run && won->run.id() == before.run->id() && won->run.generation > before.run->generation)
+      known(won->run).retries[won->run.generation] = request.retry.retries;
     issued(*won, now, owner != owners_.end() && owner->second.claim == request.claim);
     check(won->run.head->tenant == request.tenant, "a claim won another tenant's run");
     return;
@@ -131,11 +143,14 @@ void Ledger::saw(const EnqueueRequest& request, const Before& before, const Enqu
     check(made == enqueued->run.id() || (kept && !*kept), "one call made two jobs: " + name_of(enqueued->run));
     check(!enqueued->duplicate, "a job asked again was called a duplicate of itself: " + name_of(enqueued->run));
   }
-  const bool is_new = !runs_.contains(enqueued->run.id());
-  Known& seen = known(enqueued->run);
-  const bool opened = enqueued->run.generation > seen.last.generation;
-  if ((is_new || opened) && !enqueued->duplicate) seen.after = request.after;
-  look(enqueued->run);
+  const Run& run = enqueued->run;
+  const bool made = run.head->claim == request.claim, opened = run.opened_by == request.claim;
+  if (!request.claim.is_nil() && (made || opened)) {
+    const std::uint32_t generation = opened ? run.generation : 1;
+    known(run).after[generation] = request.after;
+    known(run).retries[generation] = request.retry.retries;
+  }
+  look(run);
 }
 
 void Ledger::saw(const TakeRequest& request, const std::vector<Taken>& taken, Store& store) {
@@ -143,11 +158,10 @@ void Ledger::saw(const TakeRequest& request, const std::vector<Taken>& taken, St
   for (const Taken& one : taken) {
     issued(one, store.now(), false);
     check(one.run.waiting_for == 0, "a waiting job was taken: " + name_of(one.run));
-    const Known& seen = known(one.run);
-    const bool strict = one.run.head->on_failed != OnFailed::run && one.run.generation == 1;
-    for (const RunId& predecessor : seen.after) {
+    const bool strict = one.run.head->on_failed != OnFailed::run;
+    for (const RunId& predecessor : known(one.run).after[one.run.generation]) {
       const auto first = runs_.find(predecessor);
-      if (strict && first != runs_.end())
+      if (strict && predecessor != one.run.id() && first != runs_.end())
         check(first->second.last.as<Completed>() || first->second.result.has_value(),
               "taken before its predecessor completed: " + name_of(one.run));
     }
@@ -187,10 +201,14 @@ void Ledger::saw(const SettleRequest& request, const Before& before, const Settl
   }
   if (!settled) return;
   if (!settled->changed) return look(settled->run);
-  for (const EnqueueReply& follow_up : settled->follow_ups) {
+  for (std::size_t i = 0; i < settled->follow_ups.size(); ++i) {
+    const EnqueueReply& follow_up = settled->follow_ups[i];
     if (const auto* mismatch = std::get_if<Mismatch>(&follow_up)) suppressed_[mismatch->existing] += 1;
     const auto* made = std::get_if<Enqueued>(&follow_up);
     if (made && made->duplicate) suppressed_[made->run.id()] += 1;
+    if (made && !made->duplicate)
+      known(made->run).retries[made->run.generation] =
+          std::get<Complete>(request.ending).follow_ups.at(i).retry.retries;
   }
   check(is_newest(request.id, request.fence), "a settle was accepted from an older owner, " + name_of(request.fence));
   const auto owner = owners_.find(request.fence);
@@ -206,8 +224,17 @@ void Ledger::saw(const SettleRequest& request, const Before& before, const Settl
   look(settled->run);
 }
 
-void Ledger::saw(const MoveRequest& request, const MoveReply& reply) {
+void Ledger::saw(const MoveRequest& request, const Before& before, const MoveReply& reply, Instant now, bool exact) {
   const auto* moved = std::get_if<Moved>(&reply);
+  const auto* held = exact && before.run ? before.run->as<Running>() : nullptr;
+  if (held && now >= held->lease_until && (!request.tenant || *request.tenant == before.run->head->tenant)) {
+    // Time first: it is not running any more, whether the sweeper has come by or not.
+    const bool doubt = before.run->head->on_doubt == OnDoubt::hold && !held->cancel_requested;
+    const bool cancels = std::holds_alternative<CancelByHand>(request.move);
+    if (cancels) check(moved && moved->run.as<Cancelled>(), "not cancelled at once: " + name_of(*before.run));
+    const bool decides = !cancels && !std::holds_alternative<RetryByHand>(request.move);
+    if (doubt && decides) check(moved, "a person could not decide after the lease: " + name_of(*before.run));
+  }
   if (!moved) return;
   check(!request.tenant || *request.tenant == moved->run.head->tenant, "another tenant's run was moved");
   if (moved->changed) moved_by_hand(request.move, moved->run);

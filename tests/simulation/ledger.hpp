@@ -27,7 +27,7 @@ class Ledger {
   void saw(const TakeRequest& request, const std::vector<Taken>& taken, Store& store);
   void saw(const ExtendRequest& request, const Before& before, const ExtendReply& reply, bool exact);
   void saw(const SettleRequest& request, const Before& before, const SettleReply& reply, bool exact);
-  void saw(const MoveRequest& request, const MoveReply& reply);
+  void saw(const MoveRequest& request, const Before& before, const MoveReply& reply, Instant now, bool exact);
   void saw(const LetterMove& wish, const LetterMoved& moved, Store& store);
 
   // --- what callers and workers did
@@ -63,13 +63,15 @@ class Ledger {
     std::map<std::uint32_t, std::uint32_t> extra_tries;  // releases and reruns by hand
     std::set<std::uint32_t> completed;                   // generations
     std::optional<Bytes> result;                         // that was accepted
-    std::vector<RunId> after;
+    std::map<std::uint32_t, std::uint32_t> retries;      // that were allowed, by generation
+    std::map<std::uint32_t, std::vector<RunId>> after;   // by generation
     bool purged = false;
   };
 
   static KeyId key_of(const Run& run);
   void moved_by_hand(const Move& move, const Run& run);
   void issued(const Won& won, Instant now, bool was_held_before);
+  static std::uint32_t find_retries(const Known& seen, const Run& run);
   void look(const Run& run);
   void completed(const Run& run, const Bytes& result);
   Known& known(const Run& run);

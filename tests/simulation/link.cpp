@@ -28,7 +28,7 @@ std::vector<Before> look_before(Store& store, const auto& requests)
   return before;
 }
 std::vector<Before> look_before(Store&, const TakeRequest&) { return {}; }
-std::vector<Before> look_before(Store&, const MoveRequest&) { return {}; }
+std::vector<Before> look_before(Store& store, const MoveRequest& request) { return {{find_named(store, request.id)}}; }
 
 // Only one request of a batch can be judged by what was before it.
 void enter(Ledger& ledger, Store& store, const ClaimRequest& request, const std::vector<Before>& before,
@@ -39,9 +39,9 @@ void enter(Ledger& ledger, Store& store, const TakeRequest& request, const std::
            const std::vector<Taken>& taken, bool) {
   ledger.saw(request, taken, store);
 }
-void enter(Ledger& ledger, Store&, const MoveRequest& request, const std::vector<Before>&, const MoveReply& reply,
-           bool) {
-  ledger.saw(request, reply);
+void enter(Ledger& ledger, Store& store, const MoveRequest& request, const std::vector<Before>& before,
+           const MoveReply& reply, bool exact) {
+  ledger.saw(request, before.front(), reply, store.now(), exact);
 }
 void enter(Ledger& ledger, Store& store, const std::vector<EnqueueRequest>& requests, const std::vector<Before>& before,
            const std::vector<EnqueueReply>& replies, bool exact) {

@@ -32,7 +32,7 @@ std::string text_of(const RepeatRow& row, const char* what) {
   return std::string(what) + " where the key's run is: " + std::string(row.text);
 }
 
-bool is_won_as(const Won& won, const std::optional<Run>& latest, ClaimAnswer answer) {
+bool is_won_as(const Won& won, const std::optional<Run>& latest, const ClaimRequest& request, ClaimAnswer answer) {
   switch (answer) {
     case ClaimAnswer::new_run:
       return (!latest || won.run.id() != latest->id()) && won.run.generation == 1 && won.run.attempt == 1;
@@ -41,14 +41,15 @@ bool is_won_as(const Won& won, const std::optional<Run>& latest, ClaimAnswer ans
              won.run.attempt == latest->attempt + 1;
     case ClaimAnswer::new_generation:
       return latest && won.run.id() == latest->id() && won.run.generation == latest->generation + 1 &&
-             won.run.attempt == 1;
+             won.run.attempt == 1 && won.run.attempts_max == request.retry.retries + 1;
     default:
       return false;
   }
 }
 
-bool is_answer(const ClaimReply& reply, const std::optional<Run>& latest, const RepeatRow& row) {
-  if (const auto* won = std::get_if<Won>(&reply)) return is_won_as(*won, latest, row.claim);
+bool is_answer(const ClaimReply& reply, const std::optional<Run>& latest, const ClaimRequest& request,
+               const RepeatRow& row) {
+  if (const auto* won = std::get_if<Won>(&reply)) return is_won_as(*won, latest, request, row.claim);
   if (const auto* busy = std::get_if<Busy>(&reply))
     return row.claim == ClaimAnswer::busy && facts(busy->code).name == row.code && busy->retry_after > Duration{0};
   if (const auto* not_due = std::get_if<NotDue>(&reply))
@@ -94,7 +95,7 @@ std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& req
     const auto* won = std::get_if<Won>(&reply);
     return won && won->fence == latest->fence ? "" : text_of(row, "a claim asked again did not get its own run");
   }
-  return is_answer(reply, latest, row) ? "" : text_of(row, "wrong answer to a claim");
+  return is_answer(reply, latest, request, row) ? "" : text_of(row, "wrong answer to a claim");
 }
 
 std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& request, const EnqueueReply& reply,
@@ -110,7 +111,8 @@ std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& r
   const bool good = row.enqueue == EnqueueAnswer::new_run ? !same && !enqueued->duplicate
                     : row.enqueue == EnqueueAnswer::duplicate
                         ? same && enqueued->duplicate
-                        : same && !enqueued->duplicate && enqueued->run.generation == latest->generation + 1;
+                        : same && !enqueued->duplicate && enqueued->run.generation == latest->generation + 1 &&
+                              enqueued->run.attempts_max == request.retry.retries + 1;
   return good ? "" : text_of(row, "wrong answer to an enqueue");
 }
 

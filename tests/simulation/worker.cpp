@@ -30,7 +30,8 @@ EnqueueRequest draw_job(Process& me) {
   request.priority = static_cast<std::int32_t>(me.random.below(3)) - 1;
   request.delay = me.random.one_in(3) ? me.world.span(0ms, 3s) : 0ms;
   request.on_failed = static_cast<OnFailed>(me.random.below(4));
-  request.retry = {.retries = plan.retries, .first = 200ms, .factor = 3, .ceiling = 2s};
+  const auto retries = me.random.one_in(3) ? static_cast<std::uint32_t>(me.random.below(4)) : plan.retries;
+  request.retry = {.retries = retries, .first = 200ms, .factor = 3, .ceiling = 2s};
   request.window = plan.window;
   request.lease = plan.lease;
   request.caller = me.name;

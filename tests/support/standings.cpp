@@ -184,8 +184,9 @@ std::optional<EnqueueAnswer> classify(const EnqueueReply& reply, const std::opti
 bool same_run(const Run& a, const Run& b) {
   const auto members = [](const Run& run) {
     return std::tie(run.head->id, run.head->tenant, run.head->function, run.head->key, run.head->input, run.origin,
-                    run.generation, run.attempt, run.attempts_max, run.attempts_total, run.fence, run.first_attempt_at,
-                    run.waiting_for, run.last_error, run.last_error_code, run.effect_key, run.opened_by, run.state);
+                    run.generation, run.attempt, run.attempts_max, run.failures, run.attempts_total, run.fence,
+                    run.first_attempt_at, run.waiting_for, run.last_error, run.last_error_code, run.effect_key,
+                    run.opened_by, run.state);
   };
   return members(a) == members(b);
 }

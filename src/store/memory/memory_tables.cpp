@@ -64,6 +64,13 @@ void MemoryTables::remove_wait(RunId predecessor, RunId dependent) {
   if (waiting->second.empty()) waits_.erase(waiting);
 }
 
+void MemoryTables::remove_waits_of(RunId dependent) {
+  for (auto waiting = waits_.begin(); waiting != waits_.end();) {
+    waiting->second.erase(dependent);
+    waiting = waiting->second.empty() ? waits_.erase(waiting) : std::next(waiting);
+  }
+}
+
 std::vector<RunId> MemoryTables::dependents(RunId predecessor) {
   const auto waiting = waits_.find(predecessor);
   if (waiting == waits_.end()) return {};

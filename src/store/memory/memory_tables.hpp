@@ -30,6 +30,7 @@ class MemoryTables final : public Tables {
   bool has_waits() override { return !waits_.empty(); }
   void add_wait(RunId predecessor, RunId dependent) override { waits_[predecessor].insert(dependent); }
   void remove_wait(RunId predecessor, RunId dependent) override;
+  void remove_waits_of(RunId dependent) override;
   std::vector<RunId> dependents(RunId predecessor) override;
   Uuid add_dead_letter(const Run& run) override;
   bool has_unread_dead_letter(RunId run) override;

@@ -16,7 +16,9 @@ enum Mark : unsigned {
   kOpenedBy = 8,
   kEffectKey = 16,
   kError = 32,
-  kEnqueued = 64
+  kEnqueued = 64,
+  kLease = 128,  // another than the head's
+  kFailures = 256
 };
 
 // Little-endian groups of seven bits; the top bit says that more follow.
@@ -67,19 +69,25 @@ unsigned marks_of(const Run& run) {
     if (!running->session.is_nil()) marks |= kTaken | kOwner;
     if (!running->claim.is_nil()) marks |= kOwner;
     if (running->cancel_requested) marks |= kCancelRequested;
+    if (running->lease != run.head->lease) marks |= kLease;
   }
+  if (run.failures > 0) marks |= kFailures;
   if (!run.opened_by.is_nil()) marks |= kOpenedBy;
   if (run.effect_key != run.id()) marks |= kEffectKey;
   if (!run.last_error.empty() || !run.last_error_code.empty()) marks |= kError;
   return marks;
 }
 
-State read_state(Reader& from, Status status, unsigned marks) {
+State read_state(Reader& from, Status status, unsigned marks, const RunHead& head) {
   const Instant at = from.instant();
   if (status == Status::queued) return Queued{at, static_cast<QueuedBy>(from.number())};
   if (status == Status::in_doubt) return InDoubt{at};
-  Running running{.started_at = at, .lease_until = from.instant(), .cancel_requested = (marks & kCancelRequested) != 0};
+  Running running{.started_at = at,
+                  .lease_until = from.instant(),
+                  .lease = head.lease,
+                  .cancel_requested = (marks & kCancelRequested) != 0};
   if (marks & kOwner) (marks & kTaken ? running.session : running.claim) = from.uuid();
+  if (marks & kLease) running.lease = Duration{static_cast<std::int64_t>(from.number())};
   return running;
 }
 
@@ -98,6 +106,7 @@ std::string_view pack_open(const Run& run, std::string& buffer) {
     put(buffer, running->started_at);
     put(buffer, running->lease_until);
     if (marks & kOwner) put(buffer, marks & kTaken ? running->session : running->claim);
+    if (marks & kLease) put(buffer, static_cast<std::uint64_t>(running->lease.count()));
   } else {
     put(buffer, run.as<InDoubt>()->since);
   }
@@ -107,6 +116,7 @@ std::string_view pack_open(const Run& run, std::string& buffer) {
   put(buffer, static_cast<std::uint64_t>(run.fence));
   put(buffer, run.first_attempt_at);
   put(buffer, std::uint64_t{run.waiting_for});
+  if (marks & kFailures) put(buffer, std::uint64_t{run.failures});
   if (marks & kOpenedBy) put(buffer, run.opened_by);
   if (marks & kEffectKey) put(buffer, run.effect_key);
   if (marks & kError) {
@@ -121,13 +131,14 @@ void unpack_open(std::string_view bytes, Run& run) {
   const auto status = static_cast<Status>(from.number());
   const auto marks = static_cast<unsigned>(from.number());
   run.origin = marks & kEnqueued ? Origin::enqueued : Origin::claimed;
-  run.state = read_state(from, status, marks);
+  run.state = read_state(from, status, marks, *run.head);
   run.attempt = static_cast<std::uint32_t>(from.number());
   run.attempts_max = static_cast<std::uint32_t>(from.number());
   run.attempts_total = static_cast<std::uint32_t>(from.number());
   run.fence = static_cast<Fence>(from.number());
   run.first_attempt_at = from.instant();
   run.waiting_for = static_cast<std::uint32_t>(from.number());
+  if (marks & kFailures) run.failures = static_cast<std::uint32_t>(from.number());
   if (marks & kOpenedBy) run.opened_by = from.uuid();
   run.effect_key = marks & kEffectKey ? from.uuid() : run.id();
   if (marks & kError) {

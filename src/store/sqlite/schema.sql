@@ -77,6 +77,7 @@ CREATE TABLE lk_pointed (hash BLOB PRIMARY KEY, seq INTEGER NOT NULL, at_seq INT
 CREATE TABLE lk_lists (scope INTEGER, seq INTEGER, PRIMARY KEY (scope, seq)) WITHOUT ROWID;
 CREATE TABLE lk_open (seq INTEGER PRIMARY KEY);
 CREATE TABLE lk_waits (predecessor INTEGER, dependent INTEGER, PRIMARY KEY (predecessor, dependent)) WITHOUT ROWID;
+CREATE INDEX lk_waits_dependent ON lk_waits (dependent);
 CREATE TABLE lk_duplicates (seq INTEGER PRIMARY KEY, seen BLOB NOT NULL);
 
 CREATE TABLE lk_dead_letters (

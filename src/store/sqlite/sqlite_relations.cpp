@@ -14,6 +14,11 @@ void SqliteTables::remove_wait(RunId predecessor, RunId dependent) {
   database_.prepare(find_sql("remove_wait")).bind(1, seq_of(predecessor)).bind(2, seq_of(dependent)).run();
 }
 
+void SqliteTables::remove_waits_of(RunId dependent) {
+  will_change();
+  database_.prepare(find_sql("remove_waits_of")).bind(1, seq_of(dependent)).run();
+}
+
 std::vector<RunId> SqliteTables::dependents(RunId predecessor) {
   std::vector<Seq> seqs;
   Statement look_up = database_.prepare(find_sql("dependents"));

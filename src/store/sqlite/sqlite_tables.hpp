@@ -102,6 +102,7 @@ class SqliteTables final : public Tables {
   bool has_waits() override { return any_waits_; }
   void add_wait(RunId predecessor, RunId dependent) override;
   void remove_wait(RunId predecessor, RunId dependent) override;
+  void remove_waits_of(RunId dependent) override;
   std::vector<RunId> dependents(RunId predecessor) override;
   Uuid add_dead_letter(const Run& run) override;
   bool has_unread_dead_letter(RunId run) override;

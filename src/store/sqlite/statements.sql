@@ -73,6 +73,8 @@ SELECT seq, created_at FROM lk_runs WHERE seq > ?1 ORDER BY seq LIMIT ?2
 INSERT OR IGNORE INTO lk_waits VALUES (?1, ?2)
 -- name: remove_wait
 DELETE FROM lk_waits WHERE predecessor = ?1 AND dependent = ?2
+-- name: remove_waits_of
+DELETE FROM lk_waits WHERE dependent = ?1
 -- name: dependents
 SELECT dependent FROM lk_waits WHERE predecessor = ?1
 -- name: any_waits
