@@ -13,6 +13,8 @@ namespace latchkey::api {
 namespace {
 
 constexpr std::size_t kCallNameMax = 255;
+// How long a call is known by its name after its grain's bucket has passed; at most one bucket.
+constexpr Duration kKnownBeyondBucket = std::chrono::minutes{10};
 
 // The policy, and which of its members were said.
 struct RetryBody {
@@ -172,18 +174,34 @@ Fault find_key_parts_fault(const ClaimBody& body) {
   return std::nullopt;
 }
 
-// The key's text; empty when the claim has none.
-Result<std::string> find_key(const ClaimBody& body, std::string_view tenant, std::optional<std::string_view> call_name,
-                             Instant now) {
-  if (auto fault = find_key_parts_fault(body)) return std::unexpected(*std::move(fault));
-  if (body.key) return *body.key;
-  if (body.grain.empty()) return call_name ? "call:" + std::string(*call_name) : std::string();
+struct KeyTexts {
+  std::string key;     // empty: the claim has none
+  std::string before;  // what a named call's key was a moment ago, if that was another
+};
+
+Result<KeyTexts> build_key(const ClaimBody& body, std::string_view tenant, bool named, Instant now) {
   const auto grain = parse_grain(body.grain);
   if (!grain) return std::unexpected(grain.error());
   LockKeyRequest request{.function = body.function, .tenant = tenant, .grain = *grain, .at = body.at.value_or(now)};
   if (!body.time_zone.empty()) request.time_zone = body.time_zone;
   request.entities = body.entity;
-  return compute_lock_key(request);
+  auto key = compute_lock_key(request);
+  if (!key) return std::unexpected(std::move(key.error()));
+  KeyTexts texts{*std::move(key), {}};
+  if (!named || body.at) return texts;
+  const Duration bucket = std::chrono::minutes{grain->minutes};
+  request.at = now - (grain->unit == Grain::Unit::MINUTES ? std::min(bucket, kKnownBeyondBucket) : kKnownBeyondBucket);
+  auto before = compute_lock_key(request);
+  if (before && *before != texts.key) texts.before = *std::move(before);
+  return texts;
+}
+
+Result<KeyTexts> find_key(const ClaimBody& body, std::string_view tenant, std::optional<std::string_view> call_name,
+                          Instant now) {
+  if (auto fault = find_key_parts_fault(body)) return std::unexpected(*std::move(fault));
+  if (!body.grain.empty()) return build_key(body, tenant, call_name.has_value(), now);
+  if (body.key) return KeyTexts{*body.key, {}};
+  return KeyTexts{call_name ? "call:" + std::string(*call_name) : std::string(), {}};
 }
 
 // A key that was built, not given, has no fingerprint.
@@ -207,19 +225,24 @@ Result<ClaimRequest> make_claim(ClaimBody body, std::string tenant, std::optiona
   if (body.function.empty()) return fail(Code::INVALID_ARGUMENT, "`function` is missing");
   if (call_name)
     if (const auto good = check_call_name(*call_name); !good) return std::unexpected(good.error());
-  auto key = find_key(body, tenant, call_name, now);
-  if (!key) return std::unexpected(std::move(key.error()));
-  const Guard guard = body.guard.value_or(key->empty() ? Guard::none : Guard::once);
-  if (key->empty() && guard != Guard::none)
+  auto texts = find_key(body, tenant, call_name, now);
+  if (!texts) return std::unexpected(std::move(texts.error()));
+  std::string& key = texts->key;
+  const Guard guard = body.guard.value_or(key.empty() ? Guard::none : Guard::once);
+  if (key.empty() && guard != Guard::none)
     return fail(Code::INVALID_ARGUMENT, "`guard` needs a `key`, a `grain` or an Idempotency-Key header");
   auto fingerprint = find_fingerprint(body, guard);
   if (!fingerprint) return std::unexpected(std::move(fingerprint.error()));
   ClaimRequest claim;
   if (call_name) claim.claim = name_claim(tenant, body.function, *call_name);
-  if (!key->empty()) claim.key_hash = compute_key_hash(tenant, body.function, *key);
+  if (!key.empty()) claim.key_hash = compute_key_hash(tenant, body.function, key);
+  if (!texts->before.empty()) {
+    claim.key_before_hash = compute_key_hash(tenant, body.function, texts->before);
+    claim.key_before = std::move(texts->before);
+  }
   claim.tenant = std::move(tenant);
   claim.function = std::move(body.function);
-  claim.key = *std::move(key);
+  claim.key = std::move(key);
   claim.guard = guard;
   claim.on_doubt = body.on_doubt;
   claim.fingerprint = *fingerprint;

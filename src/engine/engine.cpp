@@ -55,7 +55,8 @@ void Engine::note_follow_ups(Seen& seen, const Settled& settled, Instant now) {
 void Engine::claim(ClaimRequest request, Done<ClaimReply> done) {
   if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
   const Instant now = store_.now();
-  if (auto known = seen_->outcomes.find(request, now)) {
+  // A call that may be known by another key is the store's to recognise.
+  if (auto known = request.key_before.empty() ? seen_->outcomes.find(request, now) : std::nullopt) {
     seen_->cached.fetch_add(1, std::memory_order_relaxed);
     if (!LK_SEEDED(cached_replay_not_counted)) note(*seen_, *known, request.caller, now);
     return done(std::move(*known));

@@ -24,6 +24,10 @@ struct ClaimRequest {
   Bytes input;
   std::string caller;
   ClaimId claim;
+  // Where the key was built from the time: what it was a moment ago. A call that has a name and won under that key is
+  // the same call, and goes by that key. Empty: there is none.
+  std::string key_before;
+  Digest key_before_hash{};
 };
 
 // Won: run it, then settle with this fence.

@@ -111,6 +111,48 @@ TEST_P(Claiming, TheSameCallGetsItsClaimBack) {
   EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(request)));
 }
 
+// A key that was built from the time: the call that won under the last bucket's is known by its name.
+TEST_P(Claiming, TheSameCallGetsItsClaimBackAfterItsBucketHasPassed) {
+  const auto in_bucket = [](const char* key, const char* before, std::uint64_t call) {
+    ClaimRequest request = a_claim(key);
+    request.fingerprint.reset();
+    request.claim = id_of(call);
+    request.key_before = before;
+    request.key_before_hash = hash_key(request.tenant, request.function, before);
+    return request;
+  };
+  const Won first = win(in_bucket("10:00", "09:00", 42));
+  const Won again = win(in_bucket("11:00", "10:00", 42));
+  EXPECT_EQ(again.run.id(), first.run.id());
+  EXPECT_EQ(again.fence, first.fence);
+  const Won other = win(in_bucket("11:00", "10:00", 43));
+  EXPECT_NE(other.run.id(), first.run.id()) << "another call is of the new bucket";
+  EXPECT_EQ(other.run.head->key, "11:00");
+  end(first);
+  EXPECT_EQ(std::get<Replay>(verbs().claim(in_bucket("11:00", "10:00", 42))).run.id(), first.run.id());
+  move(other.run.id(), CancelByHand{});
+  end(other, Release{});
+  EXPECT_EQ(win(in_bucket("12:00", "11:00", 43)).run.head->key, "12:00") << "a cancelled run holds nothing";
+}
+
+TEST_P(Claiming, WhoeverOpensAFailedRunSaysHowManyTriesItHas) {
+  ClaimRequest request = a_claim();
+  request.retry = kNoRetries;
+  end(win(request), retryable());
+  request.retry.retries = 1;
+  const Won again = win(request);
+  EXPECT_EQ(again.run.generation, 2u);
+  EXPECT_EQ(find(again.run.id()).attempts_max, 2u);
+  EXPECT_EQ(end(again, retryable()).run.status(), Status::queued);
+  advance(1s);
+  EXPECT_EQ(end(win(request), retryable()).run.status(), Status::failed);
+  EnqueueRequest job = a_job();
+  job.retry.retries = 2;
+  EXPECT_EQ(add(job).attempts_max, 3u);
+  end(take_one(), permanent());
+  EXPECT_EQ(move(again.run.id(), RetryByHand{}).run.attempts_max, 1u) << "by hand: as it was made";
+}
+
 TEST_P(Claiming, ACallWithoutAGuardIsTheSameOnlyWithTheSameInput) {
   ClaimRequest request = a_claim("a");
   request.guard = Guard::none;

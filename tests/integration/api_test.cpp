@@ -239,6 +239,22 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgain) {
   EXPECT_NE(admin().post("/v1/runs", R"({"function":"f"})").at("/run/id"), unguarded.at("/run/id"));
 }
 
+TEST_F(ApiTest, ALostReplyIsAskedForAgainInTheNextBucket) {
+  const auto past_minute = [&] { return clock_.now().time_since_epoch() % std::chrono::seconds{60}; };
+  clock_.advance(std::chrono::seconds{90} - past_minute());
+  const std::string body = R"({"function":"f","grain":"1min","lease_ms":600000})";
+  const auto call = [&](const char* name) { return admin().post("/v1/runs", body, {{"Idempotency-Key", name}}); };
+  const Heard won = call("order 17");
+  EXPECT_EQ(won.status, 201);
+  clock_.advance(std::chrono::seconds{45});
+  EXPECT_EQ(call("order 17").body, won.body) << "its own run and fence";
+  const Heard other = call("order 18");
+  EXPECT_EQ(other.status, 201);
+  EXPECT_NE(other.at("/run/key"), won.at("/run/key"));
+  admin().settle(won, "complete", R"(,"result":7)");
+  EXPECT_EQ(call("order 17").at("/result"), "7");
+}
+
 TEST_F(ApiTest, KeysAreBuiltFromGrainAndEntity) {
   const char* body = R"({"function":"detect-alerts","tenant":"acme","grain":"day","entity":{"rule_id":"r123"},)"
                      R"("at":"2026-02-06T23:30:00Z","time_zone":"Europe/Oslo","input":{"n":1}})";

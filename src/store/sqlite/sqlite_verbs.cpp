@@ -104,7 +104,7 @@ bool SqliteStore::is_held_up() {
 
 // What was read completed may be said again until its window ends (engine/outcome_cache.hpp says why).
 std::optional<ClaimReply> SqliteStore::find_replay(const ClaimRequest& request) {
-  if (request.key.empty() || request.guard == Guard::none) return std::nullopt;
+  if (request.key.empty() || request.guard == Guard::none || !request.key_before.empty()) return std::nullopt;
   const auto found = find_latest({request.tenant, request.function, request.key, request.key_hash});
   if (!found || !*found || !(*found)->in_window(clock_.now())) return std::nullopt;
   ClaimDecision decision = decide_claim(*found, request, static_cast<Fence>(0), clock_.now());
