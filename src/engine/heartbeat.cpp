@@ -16,6 +16,7 @@ Task<bool> Heartbeat::beat() {
   const Duration sent_at = clock_.elapsed();
   std::vector<ExtendRequest> requests{{.tenant = tenant_, .id = run_, .fence = fence_, .lease = lease_}};
   const auto replies = co_await extend(claims_, std::move(requests));
+  trouble_ = replies ? std::nullopt : std::optional(replies.error());
   if (!replies) co_return false;
   const auto* extended = std::get_if<Extended>(&replies->front());
   if (!extended) {

@@ -26,6 +26,8 @@ class Heartbeat {
   Task<bool> beat();
   bool is_good() { return !lost_ && clock_.elapsed() < good_until_; }
   bool cancel_requested() const { return cancel_requested_; }
+  // Why the latest heartbeat was not answered; none when it was, whatever the answer.
+  const std::optional<Error>& trouble() const { return trouble_; }
 
  private:
   Task<void> watch(SideEffect& effect);
@@ -39,6 +41,7 @@ class Heartbeat {
   Fence fence_;
   Duration lease_;
   Duration good_until_;
+  std::optional<Error> trouble_;
   bool lost_ = false;
   bool cancel_requested_ = false;
   bool stopped_ = false;

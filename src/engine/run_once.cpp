@@ -100,6 +100,8 @@ class Call {
     const auto* not_due = std::get_if<NotDue>(&reply);
     const bool own_retry = not_due && tries_ > 0 && settings_.retry;
     if (!busy && !not_due) return std::nullopt;
+    if (busy && busy->code == Code::MOVE_REFUSED)
+      return std::nullopt;  // only a person changes that: nothing to wait for
     if (!own_retry && (!settings_.wait || waited >= settings_.wait_max)) return std::nullopt;
     const Duration retry_after = busy ? busy->retry_after : not_due->retry_after;
     const Duration cap = own_retry ? retry_after : std::min(settings_.poll_max, settings_.wait_max - waited);
@@ -125,13 +127,24 @@ class Call {
     // The answer took long: make sure of the lease before anything is done. If it is gone, the claim is made again.
     const bool late = clock_.elapsed() - from >= request_.lease / 3;
     if (late) co_await heartbeat.beat();
-    if (!heartbeat.is_good()) co_return std::nullopt;
+    if (!heartbeat.is_good()) co_return co_await claim_again(heartbeat.trouble());
+    unsure_.reset();
     // From here on this claim is used up: the next try is another one.
     tries_ += 1;
     name_claim();
     EffectResult ended = EffectInterrupted{};
     if (!heartbeat.cancel_requested()) ended = co_await run_effect(won, heartbeat);
     co_return co_await settle_try(won, std::move(ended), heartbeat.cancel_requested());
+  }
+
+  // A lease that could not be made sure of. None: ask again; after a pause, for as long as patience lasts, if the store
+  // did not answer.
+  Task<std::optional<Result<RunOnceReply>>> claim_again(std::optional<Error> trouble) {
+    if (!trouble) co_return std::nullopt;
+    if (!unsure_) unsure_.emplace(AskAgain::within(clock_, settings_.patience));
+    const bool more = co_await unsure_->after(*trouble);
+    if (more) co_return std::nullopt;
+    co_return std::unexpected(*std::move(trouble));
   }
 
   Task<EffectResult> run_effect(const Won& won, Heartbeat& heartbeat) {
@@ -208,6 +221,7 @@ class Call {
   // When this claim id was first sent: its lease cannot have begun before.
   std::optional<Duration> claimed_at_;
   std::uint32_t tries_ = 0;
+  std::optional<AskAgain> unsure_;  // set while leases cannot be made sure of
 };
 
 }  // namespace

@@ -60,6 +60,51 @@ TEST_F(RunOnceTest, GivesUpAskingAfterItsPatience) {
   EXPECT_EQ(effect.runs, 0u);
 }
 
+// The claim's answer took longer than its lease, so a heartbeat must make sure of it; but none gets through.
+TEST_F(RunOnceTest, ALateClaimWaitsBetweenItsHeartbeatsAndGivesUpInTheEnd) {
+  ClaimRequest request = claim_of("a");
+  request.lease = 1s;
+  request.retry.retries = 1000;
+  ScriptedEffect effect{EffectDone{"42", {}}};
+  bench.flaky.lose_replies = 5;
+  bench.flaky.lose_extends = 1'000'000;
+  const auto reply = play(bench, run_once(bench.flaky, bench.clock, bench.random, request, effect, {.patience = 10s}));
+  ASSERT_FALSE(reply);
+  EXPECT_EQ(reply.error().code, Code::REQUEST_TIMEOUT);
+  EXPECT_EQ(effect.runs, 0u);
+  EXPECT_LT(bench.flaky.extends, 20);
+
+  bench.flaky.lose_replies = 5;
+  bench.flaky.lose_extends = 2;
+  request.key = "b", request.key_hash = claim_of("b").key_hash;
+  EXPECT_TRUE(std::get<Ran>(run(effect, request)).run.as<Completed>());
+}
+
+TEST_F(RunOnceTest, OnlyAPersonEndsWhatIsRefusedForGood) {
+  EnqueueRequest tick;
+  tick.function = "f";
+  tick.key = "a";
+  tick.key_hash = claim_of("a").key_hash;
+  tick.guard = Guard::once;
+  tick.made_by = MadeBy::latchkey;
+  RunId id;
+  bench.store.enqueue({tick}, [&](auto replies) { id = std::get<Enqueued>(replies->front()).run.id(); });
+  bench.store.move({{}, id, CancelByHand{}}, [](auto) {});
+  ScriptedEffect effect{EffectDone{}};
+  const auto reply = run(effect, claim_of("a"), {.wait = true, .wait_max = 10s});
+  EXPECT_EQ(std::get<Busy>(reply).code, Code::MOVE_REFUSED);
+  EXPECT_EQ(bench.clock.elapsed(), 0s) << "there is nothing to wait for";
+}
+
+TEST_F(RunOnceTest, TriesThatWereGivenBackMakeNoDelayLonger) {
+  ScriptedEffect given_back{EffectInterrupted{}}, failing{EffectFailed{.message = "no"}};
+  ClaimRequest request = claim_of("a");
+  request.retry = {.retries = 1, .first = 1s, .factor = 60, .ceiling = 1h};
+  for (int i = 0; i < 3; ++i) run(given_back, request);
+  EXPECT_TRUE(std::get<Ran>(run(failing, request)).run.as<Failed>());
+  EXPECT_EQ(bench.clock.elapsed(), 1s);
+}
+
 TEST_F(RunOnceTest, LostSettleRepliesAreAskedAgain) {
   ScriptedEffect effect{EffectDone{"42", {}}};
   effect.on_run = [&] { bench.flaky.lose_replies = 3; };

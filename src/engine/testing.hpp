@@ -63,12 +63,17 @@ class FlakyClaims final : public Claims {
   }
   void extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) override {
     extends += 1;
+    if (lose_extends > 0) {
+      lose_extends -= 1;
+      return done(fail(Code::REQUEST_TIMEOUT, "no answer"));
+    }
     claims_.extend(std::move(requests), lossy(std::move(done)));
   }
   void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override {
     claims_.settle(std::move(requests), lossy(std::move(done)));
   }
   int lose_replies = 0;
+  int lose_extends = 0;
   int extends = 0;
   std::vector<ClaimId> claim_ids;
 
