@@ -21,7 +21,7 @@ constexpr const char* kWithoutIndexFile = "unix-excl";
 bool is_disk_full(const std::string& store_file) {
   const std::string folder = std::filesystem::path(store_file).parent_path().string();
   const int file = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  const auto says_full = [] { return errno == ENOSPC || errno == EDQUOT; };
+  const auto says_full = [] { return errno == ENOSPC || errno == EDQUOT || errno == EFBIG; };
   if (file < 0) return says_full();
   static constexpr std::array<char, 32 * 1024> kNothing{};
   const ssize_t written = ::write(file, kNothing.data(), kNothing.size());
@@ -33,7 +33,7 @@ bool is_disk_full(const std::string& store_file) {
 }  // namespace
 
 Result<std::optional<std::string>> EmbeddedStore::use(const std::function<void(Store&)>& work) {
-  const auto lock = StoreLock::acquire(file_, kPatience, clock_);
+  auto lock = StoreLock::acquire(file_, kPatience, clock_);
   if (!lock) {
     if (lock.error().code != Code::STORE_LOCKED) return std::unexpected(explain(lock.error()));
     if (auto address = StoreLock::find_server(file_)) return address;
@@ -43,6 +43,7 @@ Result<std::optional<std::string>> EmbeddedStore::use(const std::function<void(S
   if (!store && explain(store.error()).code == Code::STORE_FULL)
     store = SqliteStore::open({.file = file_, .vfs = kWithoutIndexFile}, clock_, random_);
   if (!store) return std::unexpected(explain(store.error()));
+  lock->mark_made();
   work(**store);
   return std::nullopt;  // the store is closed before the lock is let go
 }

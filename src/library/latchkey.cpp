@@ -190,7 +190,9 @@ struct Latchkey::Parts {
       : lock(unwrap(StoreLock::acquire(file, std::chrono::seconds{5}, clock))),
         store(unwrap(SqliteStore::open({.file = file}, clock, random))),
         engine(*store, clock, {}),
-        tending(engine) {}
+        tending(engine) {
+    lock.mark_made();
+  }
 
   ~Parts() {
     tending.stop();

@@ -1,6 +1,8 @@
 #include "server/admin_key.hpp"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,9 +48,16 @@ Result<void> write_key(const std::string& path, const std::string& token) {
 
 Result<std::string> read_key(const std::string& path) {
   std::ifstream file(path);
+  if (!file) return cannot("read", path);
   std::string token;
-  if (!std::getline(file, token)) return cannot("read", path);
+  std::getline(file, token);
   return token;
+}
+
+void warn_if_readable(const std::string& path) {
+  struct stat facts{};
+  if (::stat(path.c_str(), &facts) == 0 && (facts.st_mode & 077) != 0)
+    spdlog::warn("{} has mode {:04o}: others can read it; say chmod 600 {}", path, facts.st_mode & 07777, path);
 }
 
 }  // namespace
@@ -60,9 +69,16 @@ Result<void> ensure_admin_key(const std::string& path, Store& store, Random& ran
   if (!token) return std::unexpected(token.error());
   const auto parts = api::parse_token(*token);
   if (!parts) return fail(Code::STORE_FORMAT, path + " holds no token; move it away and a new one is made");
+  warn_if_readable(path);
   const auto known = store.records().list_tokens();
   if (!known) return std::unexpected(known.error());
-  if (std::ranges::find(*known, parts->id, &TokenRecord::id) != known->end()) return {};
+  const auto kept = std::ranges::find(*known, parts->id, &TokenRecord::id);
+  if (kept != known->end()) {
+    const bool good = kept->secret_hash == parts->secret_hash && !kept->revoked_at &&
+                      (!kept->expires_at || store.now() < *kept->expires_at);
+    if (!good) spdlog::warn("{} holds a token that is not valid; move it away and start again to get another", path);
+    return {};
+  }
   TokenRecord record{std::string(parts->id), parts->secret_hash, "admin.key", Role::admin, {}, store.now()};
   if (const auto added = store.records().add_token(record); !added) return std::unexpected(added.error());
   return {};

@@ -129,6 +129,69 @@ TEST_F(Serve, TheStoreMayLieElsewhere) {
   EXPECT_EQ(call({"serve", "--retention", "soon"}).exit, 2);
 }
 
+TEST_F(Serve, AStoreThatIsTakenAwayIsNotWrittenIntoTheVoid) {
+  auto server = serve();
+  ASSERT_EQ(call(run("kept", "echo out")).exit, 0);
+  const auto readiness = [&] {
+    RawClient client(port_);
+    client.send("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n");
+    return client.read_response();
+  };
+  const auto claim = [&] {
+    RawClient client(port_);
+    std::string token = read("data/admin.key");
+    token.pop_back();
+    client.send("POST /v1/runs HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+                token + "\r\nContent-Length: 28\r\n\r\n" + R"({"function":"f","key":"new"})");
+    return client.read_response();
+  };
+  EXPECT_THAT(readiness(), HasSubstr("200 OK"));
+  ASSERT_EQ(::rename(file("data/latchkey.db").c_str(), file("moved").c_str()), 0);
+  EXPECT_THAT(claim(), ::testing::AllOf(HasSubstr("503 "), HasSubstr("STORE_UNAVAILABLE"), HasSubstr("was removed")));
+  EXPECT_THAT(readiness(), ::testing::AllOf(HasSubstr("503 "), HasSubstr("STORE_UNAVAILABLE")));
+  ASSERT_EQ(::rename(file("moved").c_str(), file("data/latchkey.db").c_str()), 0);
+  while (readiness().find("200 OK") == std::string::npos) {
+  }
+  EXPECT_THAT(claim(), HasSubstr("201 Created"));
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->finish(), 0);
+  EXPECT_THAT(server->err, HasSubstr("was removed; nothing is changed until it is put back"));
+  EXPECT_EQ(call(run("kept", "echo other", {"--quiet"})).out, "out\n");
+}
+
+TEST_F(Serve, AStoreThatWasCutIsNotTakenForANewOne) {
+  ASSERT_EQ(call(run("kept", "echo out")).exit, 0);
+  ASSERT_EQ(::truncate(file("data/latchkey.db").c_str(), 0), 0);
+  const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(refused.exit, 69);
+  EXPECT_THAT(refused.err, HasSubstr("STORE_FORMAT: " + file("data/latchkey.db") + " was a store and is empty now"));
+  EXPECT_EQ(call(run("kept", "echo ran")).exit, 69) << "nor by a command";
+}
+
+TEST_F(Serve, AnAdminKeyThatIsNotInOrderIsSaid) {
+  {
+    auto server = serve();
+    const std::string id = read("data/admin.key").substr(3, 16);
+    const Answer revoked = call({"token", "revoke", id});
+    EXPECT_EQ(revoked.exit, 0) << revoked.err;
+    EXPECT_THAT(revoked.err, HasSubstr("that was the last admin token"));
+    server->signal(SIGTERM);
+    EXPECT_EQ(server->finish(), 0);
+    EXPECT_THAT(server->err, Not(HasSubstr("chmod")));
+  }
+  ASSERT_EQ(::chmod(file("data/admin.key").c_str(), 0644), 0);
+  auto server = serve();
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->finish(), 0);
+  EXPECT_THAT(server->err, HasSubstr("holds a token that is not valid; move it away and start again"));
+  EXPECT_THAT(server->err, HasSubstr("admin.key has mode 0644: others can read it"));
+  std::ofstream(file("data/admin.key")).flush();
+  const Answer empty = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(empty.exit, 69);
+  EXPECT_EQ(empty.err, "latchkey: STORE_FORMAT: " + file("data/admin.key") +
+                           " holds no token; move it away and a new one is made\n");
+}
+
 TEST_F(Serve, APortThatIsTakenIsSaid) {
   auto server = serve();
   const std::string at = url_.substr(7);

@@ -52,7 +52,7 @@ bool Checkpointer::has_failed() { return phase() == Phase::failed; }
 void Checkpointer::copy_and_sync() {
   const int code =
       sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr) & 0xff;
-  if (code != SQLITE_OK && code != SQLITE_BUSY && code != SQLITE_FULL) writer_.raise("checkpoint");
+  if (code != SQLITE_OK && code != SQLITE_BUSY && !writer_.lacks_room()) writer_.raise("checkpoint");
 }
 
 void Checkpointer::copy_without_sync() {

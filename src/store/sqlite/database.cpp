@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
 #include <map>
 #include <utility>
 
@@ -57,9 +58,15 @@ void Database::execute(const std::string& sql) {
 
 bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
 
+bool Database::lacks_room() const {
+  if ((sqlite3_errcode(handle_) & 0xff) == SQLITE_FULL) return true;
+  // A write alone: what a failed sync leaves is not known.
+  return sqlite3_extended_errcode(handle_) == SQLITE_IOERR_WRITE && sqlite3_system_errno(handle_) == EFBIG;
+}
+
 void Database::raise(const char* doing) const {
   const int code = sqlite3_errcode(handle_) & 0xff;
-  throw TablesError(code == SQLITE_FULL                               ? Code::STORE_FULL
+  throw TablesError(lacks_room()                                      ? Code::STORE_FULL
                     : code == SQLITE_NOTADB || code == SQLITE_CORRUPT ? Code::STORE_FORMAT
                                                                       : Code::STORE_UNAVAILABLE,
                     std::string("SQLite, ") + doing + ": " + sqlite3_errmsg(handle_));

@@ -76,6 +76,8 @@ class Database {
   Statement prepare(std::string_view sql) { return {*this, sql}; }
   bool in_transaction() const;
   sqlite3* handle() { return handle_; }
+  // Of the latest failure: the disk is full, or the file as large as it may be (ulimit -f).
+  bool lacks_room() const;
   [[noreturn]] void raise(const char* doing) const;
 
  private:

@@ -60,6 +60,10 @@ void create_or_check(Database& database) {
 Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteSettings settings, Clock& clock, Random& random) {
   try {
     Instant mark;
+    if (is_log_without_store(settings.file))
+      return fail(Code::STORE_FORMAT, settings.file + " is empty, but " + settings.file +
+                                          "-wal is not: the file was cut or removed. Put it back from a copy, or move "
+                                          "the -wal away to begin a new store");
     if (!settings.vfs) create_private(settings.file);
     {
       int unused = 0;
@@ -84,6 +88,7 @@ SqliteStore::SqliteStore(SqliteSettings settings, Clock& clock, Random& random, 
       steady_(clock),
       random_(random),
       clock_(clock, mark),
+      watch_(settings_.file),
       busy_since_(kIdle),
       looked_(kIdle),
       next_deadline_ms_(kNoDeadline) {}
@@ -98,8 +103,11 @@ SqliteStore::~SqliteStore() {
   for (auto& command : unknown_)
     command->error = Error{Code::STORE_UNAVAILABLE, "closed before it was known whether this was kept: ask again"};
   answer(unknown_);
+  // What lies there now is another store: neither merged into nor rid of its log.
+  const bool gone = watch_.find_file_fault().has_value();
+  if (gone) keep_log();
   try {
-    if (tables_) tables_->merge_all(clock_.now());
+    if (tables_ && !gone) tables_->merge_all(clock_.now());
   } catch (const TablesError& error) {
     // The next opening replays what was not merged.
     spdlog::warn("sqlite: closing without a merge: {}", error.what());
@@ -123,6 +131,7 @@ void SqliteStore::open_connections() {
   tables_->load();
   checkpointer_ = std::make_unique<Checkpointer>(*writer_, settings_.file, settings_.vfs, settings_.checkpoint_pages,
                                                  settings_.stepped ? Syncing::in_place : Syncing::by_thread);
+  watch_.note();
   tell_agenda();
 }
 
@@ -156,9 +165,9 @@ void SqliteStore::close_connections() {
 void SqliteStore::work() {
   Batch batch;
   while (true) {
-    // While the file cannot be opened it is tried again and again, whether or not anybody asks: reads need it too.
-    const bool open = tables_ ? queue_.take_all(batch) : queue_.take_within(batch, settings_.refuse_for);
-    if (!open) return;
+    // While the file cannot be opened it is tried again and again, whether or not anybody asks: reads need it too. And
+    // that it is gone is noticed without anybody asking.
+    if (!queue_.take_within(batch, settings_.refuse_for)) return;
     apply_batch(batch);
     batch.clear();
   }
@@ -176,10 +185,11 @@ void SqliteStore::apply_batch(Batch& batch) {
   busy_since_.store(steady_.elapsed().count(), std::memory_order_relaxed);
   if (!tables_) reopen();
   if (refusing_ && tables_ && steady_.elapsed() >= refusing_until_) refusing_.reset();
+  if (!refusing_) refuse_if_gone();
   if (!batch.empty() && (refusing_ || !try_batch(batch))) apply_refusing(batch);
   tell_agenda();
   answer(batch);
-  if (tables_ && !refusing_) checkpoint_if_due();
+  if (tables_ && !refusing_ && !batch.empty()) checkpoint_if_due();
   busy_since_.store(kIdle, std::memory_order_relaxed);
 }
 
@@ -218,6 +228,19 @@ bool SqliteStore::try_batch(Batch& batch) {
   return true;
 }
 
+// A commit into a file that is gone succeeds, and is lost. Nothing is opened anew: what lies there is another store.
+// Should the file be put back, all goes on.
+void SqliteStore::refuse_if_gone() {
+  const auto fault = watch_.find_fault();
+  if (fault && !told_gone_) spdlog::error("sqlite: {}; nothing is changed until it is put back", *fault);
+  if (!fault && told_gone_) spdlog::info("sqlite: {} is in its place again", settings_.file);
+  told_gone_ = fault.has_value();
+  if (!fault) return;
+  refusing_ = Error{Code::STORE_UNAVAILABLE, *fault + "; nothing was changed"};
+  refusing_until_ = steady_.elapsed() + settings_.refuse_for;
+  tell_failure(refusing_);
+}
+
 void SqliteStore::refuse(const TablesError& error, std::size_t commands) {
   spdlog::error("sqlite: a batch of {} was not written: {}", commands, error.what());
   refusing_ = Error{error.code, "the store could not be written; nothing was changed"};
@@ -243,7 +266,7 @@ void SqliteStore::apply_refusing(Batch& batch) {
       tables_->begin();
       command->apply({*tables_, random_, now});
     } catch (const TablesError& error) {
-      command->error = Error{error.code, refusing_->detail};
+      command->error = told_gone_ ? *refusing_ : Error{error.code, refusing_->detail};
     }
     tables_->rollback();
   }
@@ -260,6 +283,7 @@ void SqliteStore::reopen() {
     keep_log();
     sync_failed_ |= checkpointer_ && checkpointer_->has_failed();
     close_connections();
+    if (const auto fault = watch_.find_file_fault()) throw TablesError(Code::STORE_UNAVAILABLE, *fault);
     open_connections();
     make_log_durable();
     sync_failed_ = false;

@@ -7,6 +7,8 @@
 // Failure: a batch that cannot be written is undone, memory included, and its commands are answered STORE_FULL or
 // STORE_UNAVAILABLE; those that only read are answered as usual. For a second after that nothing is changed. A commit
 // whose fate is unknown (a failed fsync) is settled by opening the file again: its batch number is there or it is not.
+// A file that was removed, replaced or cut is noticed before the next commit, at the latest within a second, and
+// nothing is changed until it is back in its place.
 #pragma once
 
 #include <atomic>
@@ -18,6 +20,7 @@
 #include "store/apply.hpp"
 #include "store/command_queue.hpp"
 #include "store/sqlite/checkpointer.hpp"
+#include "store/sqlite/file_watch.hpp"
 #include "store/sqlite/sqlite_reader.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 #include "store/store.hpp"
@@ -116,6 +119,7 @@ class SqliteStore final : public Store, private Records {
   bool try_batch(Batch& batch);
   void apply_refusing(Batch& batch);
   void refuse(const TablesError& error, std::size_t commands);
+  void refuse_if_gone();
   void tell_failure(std::optional<Error> failure);
   // What a claim is told without a write: the outcome of a run that is done.
   std::optional<ClaimReply> find_replay(const ClaimRequest& request);
@@ -137,6 +141,8 @@ class SqliteStore final : public Store, private Records {
   Clock& steady_;
   Random& random_;
   StoreClock clock_;
+  FileWatch watch_;
+  bool told_gone_ = false;
   KeyWindow window_;
   std::unique_ptr<Database> writer_;
   std::unique_ptr<SqliteTables> tables_;

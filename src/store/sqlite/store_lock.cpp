@@ -14,6 +14,8 @@ namespace latchkey {
 namespace {
 
 constexpr Duration kLookAgain{5};
+// The first line of FILE.lock once FILE has been a store: then an empty FILE is not a new one.
+constexpr std::string_view kMade = "latchkey store\n";
 
 std::string path_of(const std::string& store_file) { return store_file + ".lock"; }
 
@@ -39,10 +41,29 @@ bool sign(int file) {
   return ::fcntl(file, F_OFD_SETLK, &range) == 0;
 }
 
-std::string read_address(int file) {
+std::string read_text(int file) {
   char text[512];
   const ssize_t size = ::pread(file, text, sizeof text, 0);
   return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
+}
+
+bool is_made(int file) { return read_text(file).starts_with(kMade); }
+
+std::string read_address(int file) {
+  const std::string text = read_text(file);
+  return text.starts_with(kMade) ? text.substr(kMade.size()) : text;
+}
+
+// All but that it is a store.
+bool cut(int file) { return ::ftruncate(file, is_made(file) ? static_cast<off_t>(kMade.size()) : 0) == 0; }
+
+bool write(int file, std::string_view text) {
+  return ::ftruncate(file, 0) == 0 && ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
+bool is_empty(int file) {
+  struct stat facts{};
+  return ::fstat(file, &facts) == 0 && facts.st_size == 0;
 }
 
 // A removed file can be locked as well as any other, and means nothing.
@@ -88,11 +109,22 @@ Result<std::optional<StoreLock>> StoreLock::try_both(const std::string& store_fi
   auto beside = try_beside(store_file);
   if (!beside) return std::unexpected(beside.error());
   if (!*beside) return std::nullopt;
-  File store(::open(store_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  File store(::open(store_file.c_str(), O_RDWR | O_CLOEXEC));
+  if (store.number() < 0 && errno == ENOENT) {
+    // Removed on purpose: a new one begins, and must not look like one that was cut if we die before it is written.
+    if (::ftruncate((*beside)->number(), 0) != 0) return cannot("write", path_of(store_file));
+    store = File(::open(store_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  }
+  if (store.number() < 0 && errno == EISDIR) return fail(Code::STORE_FORMAT, store_file + " is a folder, not a store");
   if (store.number() < 0) return cannot("open", store_file);
   const auto locked = try_lock(store.number(), store_file);
   if (!locked) return std::unexpected(locked.error());
   if (!*locked) return std::nullopt;
+  if (is_empty(store.number()) && is_made((*beside)->number()))
+    return fail(
+        Code::STORE_FORMAT,
+        store_file +
+            " was a store and is empty now: put it back from a copy, or remove it and its -wal to begin a new one");
   return StoreLock(store_file, **std::move(beside), std::move(store));
 }
 
@@ -103,7 +135,7 @@ Result<StoreLock> StoreLock::acquire(const std::string& store_file, Duration pat
     if (!lock) return std::unexpected(lock.error());
     if (*lock) {
       // What a dead server left there is not true any more.
-      if (::ftruncate((*lock)->beside_.number(), 0) != 0) return cannot("write", path_of(store_file));
+      if (!cut((*lock)->beside_.number())) return cannot("write", path_of(store_file));
       return **std::move(lock);
     }
     if (const auto address = find_server(store_file))
@@ -123,11 +155,16 @@ std::optional<std::string> StoreLock::find_server(const std::string& store_file)
   return address;
 }
 
+// Errors are passed over: a full disk must not keep anybody from replays, and the next owner marks it.
+void StoreLock::mark_made() {
+  const int file = beside_.number();
+  if (!is_empty(store_.number()) && !is_made(file)) (void)write(file, kMade);
+}
+
 Result<void> StoreLock::announce(const std::string& address) {
   const int file = beside_.number();
-  if (::ftruncate(file, 0) != 0 ||
-      ::pwrite(file, address.data(), address.size(), 0) != static_cast<ssize_t>(address.size()) || !sign(file))
-    return cannot("write", path_of(store_file_));
+  const std::string made(is_empty(store_.number()) ? std::string_view() : kMade);
+  if (!write(file, made + address) || !sign(file)) return cannot("write", path_of(store_file_));
   address_ = address;
   return {};
 }
@@ -144,8 +181,7 @@ Result<void> StoreLock::keep() {
 
 StoreLock::~StoreLock() {
   // First the address, then the lock: nobody must find an address without an owner. A full disk cannot stop a cut.
-  if (beside_.number() >= 0 && ::ftruncate(beside_.number(), 0) != 0) {
-  }
+  if (beside_.number() >= 0) (void)cut(beside_.number());
 }
 
 }  // namespace latchkey

@@ -8,6 +8,8 @@
 // before the store is opened and let it go after the store is closed: closing any descriptor of the store file drops
 // the locks that SQLite has on it in this process.
 //
+// FILE.lock also says whether FILE has ever been a store: one that was cut to nothing is not taken for a new one.
+//
 // One thread at a time.
 #pragma once
 
@@ -22,7 +24,7 @@ namespace latchkey {
 class StoreLock {
  public:
   // Waits up to `patience` for another owner to let go; STORE_LOCKED if it does not, or at once if a server has it.
-  // Makes the store file, empty, when it is missing.
+  // Makes the store file, empty, when it is missing. STORE_FORMAT when it was a store and is empty now.
   static Result<StoreLock> acquire(const std::string& store_file, Duration patience, Clock& clock);
   // The address that the server which owns the store has written; none when no server owns it now.
   static std::optional<std::string> find_server(const std::string& store_file);
@@ -31,6 +33,8 @@ class StoreLock {
   StoreLock& operator=(StoreLock&& other) noexcept = default;
   ~StoreLock();
 
+  // To be called once the store was opened, before announce().
+  void mark_made();
   // "http://127.0.0.1:7420": from now on commands speak to this server. Withdrawn when the lock is let go.
   Result<void> announce(const std::string& address);
   // Makes FILE.lock again if it is gone or another one, with the address in it. To be called now and then.

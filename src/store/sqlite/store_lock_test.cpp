@@ -68,6 +68,31 @@ TEST(StoreLock, AnAddressWithoutItsServerIsNotBelieved) {
   EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
 }
 
+TEST(StoreLock, AStoreThatWasCutIsNotANewOne) {
+  const Folder folder;
+  SystemClock clock;
+  const std::string file = folder.file("latchkey.db");
+  const auto own = [&] { return StoreLock::acquire(file, Duration{0}, clock); };
+  EXPECT_TRUE(own());
+  EXPECT_TRUE(own()) << "whoever died before the store was written may begin again";
+  std::ofstream(file) << "a store";
+  {
+    auto lock = own();
+    ASSERT_TRUE(lock);
+    lock->mark_made();
+    ASSERT_TRUE(lock->announce("http://127.0.0.1:7420"));
+    EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420");
+  }
+  EXPECT_FALSE(StoreLock::find_server(file));
+  EXPECT_TRUE(own());
+  std::filesystem::resize_file(file, 0);
+  EXPECT_EQ(own().error().code, Code::STORE_FORMAT);
+  EXPECT_EQ(own().error().code, Code::STORE_FORMAT) << "and again";
+  std::filesystem::remove(file);
+  EXPECT_TRUE(own()) << "removed on purpose";
+  EXPECT_TRUE(own());
+}
+
 TEST(StoreLock, SaysWhenTheFolderIsNotThere) {
   SystemClock clock;
   EXPECT_EQ(StoreLock::acquire("/nowhere/at/all.db", Duration{0}, clock).error().code, Code::STORE_UNAVAILABLE);
