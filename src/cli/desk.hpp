@@ -25,7 +25,7 @@ struct MembersWish {
 };
 struct MembersMoved {
   std::int64_t changed = 0;
-  std::int64_t unchanged = 0;  // it stood so already, was opened again since, or is gone
+  std::int64_t unchanged = 0;  // it stood so already
   std::int64_t refused = 0;
   std::vector<std::pair<std::string, std::string>> problems;  // the first of those refused: run and why
 };

@@ -138,7 +138,8 @@ std::string to_json(const MembersMoved& moved) {
                      moved.refused, problems);
 }
 
-// Each member on its own. That a run which was named is refused is an error; of all members some may well be.
+// Each member on its own. That a run which was named is refused is an error; of all members some may well be, but not
+// every one.
 Result<void> move_members(const CliContext& context, Desk& desk, Uuid id, const IdOptions& options,
                           const MembersWish& wish) {
   StatusLine status(context.err, context.status);
@@ -158,6 +159,8 @@ Result<void> move_members(const CliContext& context, Desk& desk, Uuid id, const 
   }
   if (!wish.runs.empty() && moved->refused > 0)
     return fail(Code::MOVE_REFUSED, "not every run that was named was moved");
+  if (moved->refused > 0 && moved->changed + moved->unchanged == 0)
+    return fail(Code::MOVE_REFUSED, "none of its runs was moved");
   return {};
 }
 

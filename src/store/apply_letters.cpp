@@ -12,11 +12,28 @@ StepKind kind_of(const Move& move) {
   return StepKind::retried;
 }
 
+bool stands_so(const Run& run, const Move& move) {
+  if (std::holds_alternative<ResolveCompleted>(move)) return run.as<Completed>() != nullptr;
+  if (std::holds_alternative<ResolveFailed>(move)) return run.as<Failed>() != nullptr;
+  return run.is_open();
+}
+
+// The run was opened again since: this failure is no longer what stands, and whoever means it must be told.
+MemberMoved leave_alone(Applying with, const LetterMove& wish, const DeadLetterMember& member, const Run& run) {
+  if (stands_so(run, wish.move)) return {member.run, false, {}};
+  // It failed again, into the same entry: the wish is for that member.
+  const auto latest = with.tables.find_member(wish.letter, member.run);
+  if (run.as<Failed>() && latest && latest->generation == run.generation) return {member.run, false, {}};
+  return {member.run, false,
+          Error{Code::MOVE_REFUSED,
+                "the run was opened again since and is " + std::string(to_string(run.status())) + " now"}};
+}
+
 MemberMoved move_member(Applying with, const LetterMove& wish, const DeadLetterMember& member) {
   const auto run = with.tables.find(member.run);
-  // Gone, or opened again since: this failure is no longer what stands.
-  if (!run || (run->generation != member.generation && !LK_SEEDED(letter_moves_later_failure)))
-    return {member.run, false, {}};
+  if (!run) return {member.run, false, Error{Code::NOT_FOUND, "the run is gone"}};
+  if (run->generation != member.generation && !LK_SEEDED(letter_moves_later_failure))
+    return leave_alone(with, wish, member, *run);
   const MoveReply reply = apply_move(with, {std::nullopt, member.run, wish.move});
   if (const auto* error = std::get_if<Error>(&reply)) return {member.run, false, *error};
   const auto& moved = std::get<Moved>(reply);

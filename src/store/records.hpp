@@ -68,8 +68,8 @@ struct LetterMove {
 };
 struct MemberMoved {
   RunId run;
-  bool changed = false;          // false: it stood so already, was opened again since, or is gone
-  std::optional<Error> refused;  // MOVE_REFUSED; NOT_FOUND for a named run that is no member
+  bool changed = false;          // false and not refused: it stands so already
+  std::optional<Error> refused;  // MOVE_REFUSED, also of a run opened again since; NOT_FOUND: no member, or gone
 };
 struct LetterMoved {
   std::vector<MemberMoved> members;

@@ -71,9 +71,44 @@ TEST_P(LetterMoves, OnlyThoseNamed) {
 TEST_P(LetterMoves, AMemberThatWasOpenedAgainIsLeftAlone) {
   const Settled a = fail_one("a");
   const Won again = win(a_claim("a"));
-  EXPECT_EQ(changed(moved(wish(*a.dead_letter, ResolveCompleted{"x"}))), 0);
+  const auto refused = [&](Move move) { return moved(wish(*a.dead_letter, std::move(move))).members[0].refused; };
+  EXPECT_EQ(refused(ResolveCompleted{"x"}).value().code, Code::MOVE_REFUSED) << "it is running";
+  EXPECT_EQ(refused(ResolveFailed{"n"}).value().code, Code::MOVE_REFUSED);
+  EXPECT_FALSE(refused(RetryByHand{})) << "it was";
   EXPECT_EQ(find(a.run.id()).status(), Status::running);
+  EXPECT_TRUE(members(*a.dead_letter)[0].steps.empty());
   end(again);
+  EXPECT_FALSE(refused(ResolveCompleted{"x"})) << "it is";
+  EXPECT_NE(find(a.run.id()).as<Completed>()->result, "x");
+  EXPECT_EQ(refused(ResolveFailed{"n"}).value().code, Code::MOVE_REFUSED) << "it is completed";
+  EXPECT_EQ(refused(RetryByHand{}).value().code, Code::MOVE_REFUSED);
+}
+
+TEST_P(LetterMoves, ARetriedMemberThatIsQueuedIsNotResolved) {
+  const Settled a = fail_one("a");
+  moved(wish(*a.dead_letter, RetryByHand{}));
+  const LetterMoved reply = moved(wish(*a.dead_letter, ResolveCompleted{"x"}));
+  EXPECT_EQ(reply.members[0].refused.value().code, Code::MOVE_REFUSED);
+  EXPECT_FALSE(reply.members[0].changed);
+  EXPECT_EQ(find(a.run.id()).status(), Status::queued);
+}
+
+TEST_P(LetterMoves, AnEarlierFailureOfTheSameRunIsLeftToTheLater) {
+  const Settled first = fail_one("a"), second = fail_one("a");
+  ASSERT_EQ(first.dead_letter, second.dead_letter);
+  const LetterMoved both = moved(wish(*first.dead_letter, ResolveCompleted{"x"}));
+  ASSERT_EQ(both.members.size(), 2u);
+  EXPECT_FALSE(both.members[0].refused || both.members[0].changed);
+  EXPECT_TRUE(both.members[1].changed);
+}
+
+TEST_P(LetterMoves, ALaterFailureOfAnotherEntryIsNotMeant) {
+  const Settled first = fail_one("a");
+  records().acknowledge({}, *first.dead_letter, "ada").value();
+  const Settled second = fail_one("a");
+  ASSERT_NE(first.dead_letter, second.dead_letter);
+  EXPECT_EQ(moved(wish(*first.dead_letter, ResolveCompleted{"x"})).members[0].refused.value().code, Code::MOVE_REFUSED);
+  EXPECT_FALSE(moved(wish(*first.dead_letter, ResolveFailed{"n"})).members[0].refused) << "it stands so";
 }
 
 TEST_P(LetterMoves, ResolvedAsCompletedIsReplayedAndReleases) {

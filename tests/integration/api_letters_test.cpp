@@ -26,8 +26,10 @@ TEST_F(ApiLettersTest, DeadLettersAreRetriedAndResolved) {
   EXPECT_EQ(stands.at("/changed"), "1") << stands.body;
   const Heard rest = admin().post(letter + "/resolve", R"({"outcome":"completed","result":{"by":"hand"}})");
   EXPECT_EQ(rest.at("/changed"), "2") << "b and c; a was opened again";
-  EXPECT_EQ(rest.at("/unchanged"), "1");
-  EXPECT_EQ(rest.at("/refused"), "0");
+  EXPECT_EQ(rest.at("/unchanged"), "0");
+  EXPECT_EQ(rest.at("/refused"), "1");
+  EXPECT_EQ(rest.at("/problems/0/run"), a.at("/run/id"));
+  EXPECT_EQ(rest.at("/problems/0/detail"), "the run was opened again since and is queued now");
   EXPECT_EQ(admin().claim("c").at("/result/by"), "hand");
   const Heard too_late = admin().post(letter + "/retry");
   EXPECT_EQ(too_late.at("/refused"), "2");

@@ -108,6 +108,19 @@ TEST_P(Desk, AFailedRunIsRetriedWithItsEffectKeyOrAFreshOne) {
   }
 }
 
+TEST_P(Desk, ARetriedRunIsNotResolvedByItsDeadLetter) {
+  ASSERT_EQ(call(run("a", "exit 3")).exit, 3);
+  const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
+  ASSERT_EQ(call({"dlq", "retry", letter}).exit, 0);
+  const Words resolve{"dlq", "resolve", letter, "--outcome", "completed"};
+  const Answer refused = call(resolve);
+  EXPECT_EQ(refused.exit, 1);
+  EXPECT_THAT(refused.out, HasSubstr("0 changed, 0 stood so already, 1 refused\n"));
+  EXPECT_THAT(refused.out, HasSubstr("MOVE_REFUSED"));
+  EXPECT_EQ(call(run("a", "echo done")).out, "done\n") << "it was queued, and runs";
+  EXPECT_THAT(call(resolve).out, HasSubstr("0 changed, 1 stood so already, 0 refused\n"));
+}
+
 TEST_P(Desk, WrongResolutionsAreUsage) {
   const std::string id = "0198f0a1-7c2e-7000-8000-00005be78b16";
   EXPECT_EQ(call({"runs", "resolve", id}).exit, 2);

@@ -255,9 +255,16 @@ void Ledger::saw(const LetterMove& wish, const LetterMoved& moved, Store& store)
   const auto members = store.records().list_members(wish.letter, 10'000);
   check(members.has_value(), "a dead letter's members cannot be listed");
   if (!members) return;
+  const bool whole = moved.next.empty();  // else a later failure of the same run may be in the next slice
   for (const MemberMoved& one : moved.members) {
-    if (!one.changed) continue;
+    if (one.refused) continue;
     const auto run = store.find(std::nullopt, one.run);
+    if (!one.changed) {
+      const bool stands = run && *run && (*run)->as<Completed>() != nullptr;
+      check(stands || !whole || !std::holds_alternative<ResolveCompleted>(wish.move),
+            "a member was said to be completed and is not: " + to_string(one.run));
+      continue;
+    }
     check(run && *run, "a member that is gone was moved");
     if (!run || !*run) continue;
     const bool as_wished = retry                                                 ? (*run)->as<Queued>() != nullptr
