@@ -98,6 +98,11 @@ void add_commands(CLI::App& app, const CliContext& context) {
 }
 
 void run_command_line(CLI::App& app, const std::vector<std::string>& arguments, const CliContext& context) {
+  if (!arguments.empty() && arguments.front() == "help") {  // `latchkey help runs list`, as many expect it
+    std::vector<std::string> asked(arguments.begin() + 1, arguments.end());
+    asked.emplace_back("--help");
+    return run_command_line(app, asked, context);
+  }
   if (const auto unknown = find_unknown_command(app, arguments)) return context.report({Code::USAGE, *unknown});
   std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
   try {

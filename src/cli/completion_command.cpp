@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ostream>
 
 namespace latchkey {
@@ -35,9 +36,30 @@ std::vector<std::string> words_of(const CLI::App& app) {
   return words;
 }
 
+// What an option takes, where that is a fixed set: CLI11 says "TEXT:{once,while-running}".
+std::string values_of(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t open = type.find('{'), end = type.find('}');
+  if (open == type.npos || end == type.npos) return "";
+  std::string values = type.substr(open + 1, end - open - 1);
+  std::ranges::replace(values, ',', ' ');
+  return values;
+}
+
+// `latchkey run --guard`: what may follow.
+std::string write_values(const Node& node) {
+  std::string cases;
+  for (const CLI::Option* option : node.app->get_options())
+    for (const std::string& name : option->get_lnames())
+      if (const std::string values = values_of(*option); !values.empty())
+        cases += fmt::format("    '{} --{}') words='{}' ;;\n", node.path, name, values);
+  return cases;
+}
+
 // bash, and zsh through its bash compatibility: the longest known path of commands decides what may follow.
 std::string write_bash(const CLI::App& app) {
-  std::string cases;
+  std::string cases, values;
+  for (const Node& node : list_commands(app)) values += write_values(node);
   for (const Node& node : list_commands(app))
     cases += fmt::format("    '{}') words='{}' ;;\n", node.path, fmt::join(words_of(*node.app), " "));
   return fmt::format(R"(_latchkey() {{
@@ -47,19 +69,27 @@ std::string write_bash(const CLI::App& app) {
     [[ $word == -- ]] && {{ compopt -o default 2>/dev/null; COMPREPLY=(); return; }}
     [[ $word == [a-z]* && $i -le 2 ]] && path+=" $word"
   done
+  case "$path ${{COMP_WORDS[COMP_CWORD-1]}}" in
+{}    *)
   case $path in
 {}    *) words= ;;
+  esac
   esac
   COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
 }}
 complete -o default -F _latchkey latchkey
 )",
-                     cases);
+                     values, cases);
 }
 
 std::string escape_fish(std::string text) {
   for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 2) text.insert(at, "\\");
   return text;
+}
+
+std::string write_fish_values(const CLI::Option& option) {
+  const std::string values = values_of(option);
+  return values.empty() ? "" : " -x -a '" + values + "'";
 }
 
 std::string write_fish(const CLI::App& app) {
@@ -78,8 +108,8 @@ std::string write_fish(const CLI::App& app) {
                            escape_fish(below->get_description()));
     for (const CLI::Option* option : node.app->get_options())
       for (const std::string& name : option->get_lnames())
-        lines += fmt::format("complete -c latchkey -n '{}' -l '{}' -d '{}'\n", condition, name,
-                             escape_fish(option->get_description()));
+        lines += fmt::format("complete -c latchkey -n '{}' -l '{}' -d '{}'{}\n", condition, name,
+                             escape_fish(option->get_description()), write_fish_values(*option));
   }
   return lines;
 }

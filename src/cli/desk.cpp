@@ -8,11 +8,10 @@ namespace latchkey {
 
 Result<std::unique_ptr<Desk>> open_desk(const Place& place, const CliContext& context) {
   std::string address = place.server;
+  if (address.empty())
+    if (auto known = place.check(); !known) return std::unexpected(known.error());
   if (address.empty()) address = StoreLock::find_server(place.store_file()).value_or("");
-  if (address.empty()) {
-    if (auto ready = place.prepare(); !ready) return std::unexpected(ready.error());
-    return std::make_unique<EmbeddedDesk>(place, context.clock, context.random);
-  }
+  if (address.empty()) return std::make_unique<EmbeddedDesk>(place, context.clock, context.random);
   auto server = RemoteServer::at(address, place, context.clock);
   if (!server) return std::unexpected(server.error());
   return std::make_unique<RemoteDesk>(*std::move(server));

@@ -1,6 +1,9 @@
 #include "cli/embedded_desk.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 
 namespace latchkey {
@@ -30,6 +33,9 @@ void pass_time(Store& store) {
 
 template <class T, class Work>
 Result<T> EmbeddedDesk::use(Work work) {
+  // Whoever looks makes no store: the path may be mistyped.
+  if (::access(file_.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
+    return fail(Code::NOT_FOUND, "there is no store at " + file_);
   Result<T> reply = fail(Code::INTERNAL, "not asked");
   const auto owner = store_.use([&](Store& store) {
     pass_time(store);

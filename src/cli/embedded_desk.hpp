@@ -1,4 +1,5 @@
-// EmbeddedDesk: the store in the data directory. If a server takes it over between two calls: STORE_LOCKED.
+// EmbeddedDesk: the store in the data directory. If a server takes it over between two calls: STORE_LOCKED. None is
+// made: where there is no store, everything is NOT_FOUND.
 #pragma once
 
 #include "cli/desk.hpp"
@@ -9,7 +10,7 @@ namespace latchkey {
 class EmbeddedDesk final : public Desk {
  public:
   EmbeddedDesk(const Place& place, Clock& clock, Random& random)
-      : tenant_(place.tenant), store_(place.store_file(), clock, random) {}
+      : tenant_(place.tenant), file_(place.store_file()), store_(file_, clock, random) {}
 
   Result<Page> list_runs(const ListQuery& query) override;
   Result<Run> find_run(RunId id) override;
@@ -28,6 +29,7 @@ class EmbeddedDesk final : public Desk {
   Result<T> use(Work work);
 
   std::optional<std::string> tenant_;
+  std::string file_;
   EmbeddedStore store_;
 };
 

@@ -10,6 +10,7 @@ inline constexpr int EXIT_USAGE = 2;             // the command line is wrong
 inline constexpr int EXIT_BAD_DATA = 65;         // JSON that cannot be read; KEY_REUSED
 inline constexpr int EXIT_UNAVAILABLE = 69;      // the store or the server cannot be reached, or is full
 inline constexpr int EXIT_INTERNAL = 70;         // a fault of Latchkey's
+inline constexpr int EXIT_OUTPUT = 74;           // it was done, but its output could not be written
 inline constexpr int EXIT_BUSY = 75;             // the key is held, or its lease was lost: try again later
 inline constexpr int EXIT_IN_DOUBT = 76;         // the outcome is unknown: a person decides
 inline constexpr int EXIT_NOT_ALLOWED = 77;      // token or role
@@ -42,6 +43,8 @@ inline int exit_code_of(Code code) {
       return EXIT_NOT_ALLOWED;
     case Code::INTERNAL:
       return EXIT_INTERNAL;
+    case Code::OUTPUT_FAILED:
+      return EXIT_OUTPUT;
     default:
       return EXIT_UNAVAILABLE;
   }

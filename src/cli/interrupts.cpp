@@ -38,14 +38,17 @@ Command::Sender sender_of(const signalfd_siginfo& info) {
 }  // namespace
 
 Interrupts::Interrupts(asio::io_context& io) : before_(read_signal_state()), signals_(io, block_and_open()) {
-  // A reader that goes away must not kill the holder; the command gets the signal's old meaning back.
+  // A reader that goes away must not kill the holder, nor a limit on the size of files (ulimit -f): the store is full
+  // then. The command gets the signals' old meaning back.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 Interrupts::~Interrupts() { restore(); }
 
 void Interrupts::restore() {
   if (!before_.pipe_ignored) ::signal(SIGPIPE, SIG_DFL);
+  if (!before_.file_size_ignored) ::signal(SIGXFSZ, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &before_.mask, nullptr);
 }
 

@@ -1,5 +1,7 @@
 #include "cli/listing.hpp"
 
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <ostream>
 
@@ -13,6 +15,7 @@ void add_list_options(CLI::App& command, ListOptions& options) {
 }
 
 void at_desk(const Place& place, const CliContext& context, const std::function<Result<void>(Desk&)>& work) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files: the store is full then, as on a full disk
   const auto desk = open_desk(place, context);
   if (!desk) return context.report(desk.error());
   const auto done = work(**desk);

@@ -44,5 +44,7 @@ int main(int count, char** values) {
   CLI::App app("Latchkey makes things happen once", "latchkey");
   latchkey::add_commands(app, context);
   latchkey::run_command_line(app, arguments, context);
+  // A script must not take an empty answer for the whole one.
+  if (!std::cout.flush() && exit == 0) context.report({latchkey::Code::OUTPUT_FAILED, "stdout cannot be written"});
   return exit;
 }

@@ -1,5 +1,6 @@
 #include "cli/place.hpp"
 
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,16 +21,28 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
+// Cron jobs and services may come without HOME; the user's entry says it too. Never what depends on the current folder.
+std::string find_home() {
+  if (const std::string home = variable("HOME"); home.starts_with('/')) return home;
+  const passwd* const user = ::getpwuid(::getuid());
+  return user != nullptr && user->pw_dir != nullptr && user->pw_dir[0] == '/' ? user->pw_dir : "";
+}
+
 }  // namespace
 
 std::string default_data_dir() {
   if (const std::string data = variable("XDG_DATA_HOME"); data.starts_with('/')) return data + "/latchkey";
-  const std::string home = variable("HOME");
-  return (home.empty() ? "." : home) + "/.local/share/latchkey";
+  const std::string home = find_home();
+  return home.empty() ? "" : home + "/.local/share/latchkey";
+}
+
+Result<void> Place::check() const {
+  if (!data_dir.empty()) return {};
+  return fail(Code::USAGE, "this user has no home directory: say with --data-dir where the store is");
 }
 
 std::string Place::read_token() const {
-  if (!token.empty()) return token;
+  if (!token.empty() || data_dir.empty()) return token;
   std::ifstream file(data_dir + "/admin.key");
   std::string line;
   std::getline(file, line);
@@ -38,6 +51,7 @@ std::string Place::read_token() const {
 }
 
 Result<void> Place::prepare() const {
+  if (auto known = check(); !known) return known;
   const auto refuse = [&](const std::string& why) {
     return fail(Code::STORE_UNAVAILABLE, "cannot use the data directory " + data_dir + ": " + why);
   };

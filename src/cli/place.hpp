@@ -11,7 +11,7 @@
 namespace latchkey {
 
 struct Place {
-  std::string data_dir;               // never empty once parsed
+  std::string data_dir;               // empty: there is no home directory either
   std::string server;                 // empty: the embedded store, or the server that owns it
   std::string token;                  // empty: from DATA_DIR/admin.key
   std::optional<std::string> tenant;  // none: `default` for claims, every tenant for lists
@@ -19,11 +19,13 @@ struct Place {
   std::string store_file() const { return data_dir + "/latchkey.db"; }
   // What is sent as Authorization: Bearer. Empty when there is none: the server will say so.
   std::string read_token() const;
+  // USAGE when there is no data directory.
+  Result<void> check() const;
   // Makes the data directory if it is missing (0700). STORE_UNAVAILABLE when it cannot be written.
   Result<void> prepare() const;
 };
 
-// $XDG_DATA_HOME/latchkey, else ~/.local/share/latchkey.
+// $XDG_DATA_HOME/latchkey, else ~/.local/share/latchkey, by $HOME or the user's entry; empty when there is no home.
 std::string default_data_dir();
 
 // --data-dir, --server, --token, --tenant; also LATCHKEY_DATA_DIR, LATCHKEY_SERVER, LATCHKEY_TOKEN, LATCHKEY_TENANT.

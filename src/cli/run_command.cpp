@@ -221,7 +221,7 @@ environment. Ctrl-C is passed on and the attempt given back. If this process die
 started; the key is free when the lease is over.
 
 Exit codes: the command's own; 0 also for a repeat of what was done; 65 key reused for another command line (--strict);
-69 store or server cannot be reached; 75 busy, or the lease was lost; 76 outcome unknown, a person decides;
+69 store or server cannot be reached; 74 done, but its output could not be written; 75 busy, or the lease was lost; 76 outcome unknown, a person decides;
 126 and 127 as shells say it; 128 + n when ended by signal n.)";
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <ostream>
 
 #include "cli/exit_codes.hpp"
@@ -12,12 +13,14 @@
 namespace latchkey {
 namespace {
 
-void write_whole(int file, std::string_view bytes) {
+// Gives 0, or the error. That nobody reads any more is none.
+int write_whole(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t size = ::write(file, bytes.data(), bytes.size());
-    if (size < 0 && errno != EINTR) return;
+    if (size < 0 && errno != EINTR) return errno == EPIPE ? 0 : errno;
     if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
   }
+  return 0;
 }
 
 // "3m", "2h": as coarse as a person would say it.
@@ -60,14 +63,22 @@ int RunReport::replay(const Run& run) const {
                    format_rfc3339(at), coarse(clock.now() - at), run.attempt));
   const auto kept = read_kept_output(result);
   if (!kept) {  // settled through the API: its result is whatever it was
-    write_whole(STDOUT_FILENO, result.empty() ? "" : result + "\n");
-    return 0;
+    const int wrong = write_whole(STDOUT_FILENO, result.empty() ? "" : result + "\n");
+    return wrong != 0 ? output_lost(wrong) : 0;
   }
   if (kept->output.truncated) tell_truncation("stdout", kept->output.bytes.size(), kept->output.total);
   if (kept->errors.truncated) tell_truncation("stderr", kept->errors.bytes.size(), kept->errors.total);
-  write_whole(STDOUT_FILENO, kept->output.bytes);
-  write_whole(STDERR_FILENO, kept->errors.bytes);
-  return 0;
+  const int output = write_whole(STDOUT_FILENO, kept->output.bytes);
+  const int errors = write_whole(STDERR_FILENO, kept->errors.bytes);
+  return output != 0 || errors != 0 ? output_lost(output != 0 ? output : errors) : 0;
+}
+
+int RunReport::output_lost(int error) const {
+  refuse(
+      fmt::format("OUTPUT_FAILED: it is done, but not all of its output could be written: {}; the same call prints "
+                  "what was kept",
+                  std::strerror(error)));
+  return EXIT_OUTPUT;
 }
 
 void RunReport::note_given_back(RunId id) const {
@@ -94,6 +105,7 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
   if (ran.run.as<Completed>()) {
     if (end && end->output.truncated()) tell_truncation("stdout", end->output.bytes().size(), end->output.total());
     if (end && end->errors.truncated()) tell_truncation("stderr", end->errors.bytes().size(), end->errors.total());
+    if (command.write_error()) return output_lost(*command.write_error());
     return 0;
   }
   if (command.stopped_for() == StopReason::lease_lost) {

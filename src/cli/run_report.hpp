@@ -33,6 +33,7 @@ struct RunReport {
  private:
   int ran(const Ran& ran, const Command& command) const;
   int replay(const Run& run) const;
+  int output_lost(int error) const;
   int busy(Code code, const Run& run, Duration retry_after) const;
   void tell_truncation(const char* name, std::uint64_t kept, std::uint64_t total) const;
 };

@@ -27,6 +27,7 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
       "Examples:\n  latchkey serve\n  latchkey serve --data-dir /var/lib/latchkey --listen 127.0.0.1:7420\n"
       "  latchkey serve --store sqlite:/srv/latchkey.db --retention 30d");
   serve_app->callback([settings, &context] {
+    if (auto known = Place{.data_dir = settings->data_dir}.check(); !known) return context.report(known.error());
     const auto served = serve(*settings, context.out);
     if (served) return context.set_exit(0);
     // A second server is nothing broken: whoever starts services must be able to tell.

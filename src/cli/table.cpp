@@ -1,5 +1,6 @@
 #include "cli/table.hpp"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
@@ -12,6 +13,28 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 
 
 std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
+}
+
+// What UTF-8 of two or three bytes stands for: all that matters here is there.
+char32_t code_point(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[i])); };
+  if (text.size() == 2) return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
+  if (text.size() == 3) return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+  return 0;
+}
+
+// Turns the line around, breaks it or is not seen at all: a name could pass for another one.
+bool is_deceptive(char32_t c) {
+  return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;
+}
+
+// The character at the beginning, as it is shown.
+std::string show(std::string_view character, bool is_utf8) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (first < 0x20 || first == 0x7f || (first >= 0x80 && !is_utf8)) return "?";
+  const char32_t c = code_point(character);
+  return is_deceptive(c) ? fmt::format("\\u{:04x}", static_cast<std::uint32_t>(c)) : std::string(character);
 }
 
 }  // namespace
@@ -37,13 +60,14 @@ std::string plain(std::string_view text, std::size_t width) {
   const bool is_utf8 = simdjson::validate_utf8(text.data(), text.size());
   std::string out;
   std::size_t shown = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (!is_continuation(c) || !is_utf8) {
-      if (shown == width) return out + "…";
-      shown += 1;
-    }
-    out += byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_utf8) ? '?' : c;
+  while (!text.empty()) {
+    std::size_t size = 1;
+    while (is_utf8 && size < text.size() && is_continuation(text[size])) ++size;
+    const std::string next = show(text.substr(0, size), is_utf8);
+    shown += width_of(next);
+    if (shown > width) return out + "…";
+    out += next;
+    text.remove_prefix(size);
   }
   return out;
 }

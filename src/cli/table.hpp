@@ -22,7 +22,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Control characters and bytes that are not UTF-8 as '?'; cut to `width` characters with an ellipsis.
+// Control characters and bytes that are not UTF-8 as '?', those that turn the line around or are not seen as \u202e;
+// cut to `width` characters with an ellipsis.
 std::string plain(std::string_view text, std::size_t width = 60);
 // 2026-02-06 10:00:00Z; empty for the epoch.
 std::string plain(Instant at);

@@ -1,8 +1,10 @@
 #include "cli/token_command.hpp"
 
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <ostream>
 
 #include "api/json_out.hpp"
@@ -25,17 +27,51 @@ struct RevokeOptions {
   std::string id;
 };
 
+// A secret that nobody has seen is of no use to anybody.
+Result<void> withdraw(const NewToken& token, Desk& desk) {
+  const auto revoked = desk.revoke_token(token.record.id);
+  return fail(Code::OUTPUT_FAILED, revoked ? fmt::format("the secret of token {} could not be written; the token was "
+                                                         "revoked",
+                                                         token.record.id)
+                                           : fmt::format("the secret of token {} could not be written, and the token "
+                                                         "could not be revoked ({}): revoke it by hand",
+                                                         token.record.id, to_string(revoked.error())));
+}
+
 Result<void> create(const CreateOptions& options, const CliContext& context, Desk& desk) {
+  ::signal(SIGPIPE, SIG_IGN);  // as long as somebody must be told
   const auto token = desk.create_token(options.wish);
   if (!token) return std::unexpected(token.error());
   if (options.json) {
     std::string text;
     api::append_token(text, token->record, token->secret);
-    context.out << text << '\n';
-    return {};
+    context.out << text << '\n' << std::flush;
+    return context.out ? Result<void>() : withdraw(*token, desk);
   }
+  context.out << token->secret << '\n' << std::flush;
+  if (!context.out) return withdraw(*token, desk);
   context.err << fmt::format("latchkey: token {} is shown this once; keep it safe\n", token->record.id);
-  context.out << token->secret << '\n';
+  return {};
+}
+
+bool is_good_admin(const TokenRecord& token, Instant now) {
+  return token.role == Role::admin && !token.revoked_at && (!token.expires_at || now < *token.expires_at);
+}
+
+// Whether nobody could make tokens afterwards; also false where that cannot be seen.
+bool is_last_admin(const std::string& id, Desk& desk, Instant now) {
+  const auto tokens = desk.list_tokens();
+  if (!tokens) return false;
+  const auto is_good = [&](const TokenRecord& token) { return is_good_admin(token, now); };
+  return std::ranges::count_if(*tokens, is_good) == 1 && std::ranges::find_if(*tokens, is_good)->id == id;
+}
+
+Result<void> revoke_one(const std::string& id, const CliContext& context, Desk& desk) {
+  const bool last = is_last_admin(id, desk, context.clock.now());  // asked before: it may be our own
+  if (auto revoked = desk.revoke_token(id); !revoked) return revoked;
+  if (last)
+    context.err << "latchkey: that was the last admin token: to get another one, move admin.key away and start the "
+                   "server again\n";
   return {};
 }
 
@@ -101,7 +137,7 @@ void add_token_command(CLI::App& app, const CliContext& context) {
   add_place_options(*revoke, revoke_options->place);
   revoke->footer("Example:\n  latchkey token revoke 4f53cda18c2b0d1e");
   revoke->callback([revoke_options, &context] {
-    at_desk(revoke_options->place, context, [&](Desk& desk) { return desk.revoke_token(revoke_options->id); });
+    at_desk(revoke_options->place, context, [&](Desk& desk) { return revoke_one(revoke_options->id, context, desk); });
   });
 }
 

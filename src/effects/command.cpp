@@ -34,19 +34,19 @@ bool is_writable(int file) {
 }
 
 // Writes without blocking the thread and without O_NONBLOCK, which others who have the same terminal or pipe would
-// suffer from. False when nobody reads any more.
-Task<bool> write_all(Clock& clock, int file, std::string_view bytes) {
+// suffer from. Gives 0, or the error: EPIPE when nobody reads any more.
+Task<int> write_all(Clock& clock, int file, std::string_view bytes) {
   while (!bytes.empty()) {
     if (!is_writable(file)) {
       co_await clock.wait(kLookAgain);
       continue;
     }
     const ssize_t size = ::write(file, bytes.data(), std::min(bytes.size(), kPieceMax));
-    if (size < 0 && errno != EINTR && errno != EAGAIN) co_return false;
+    if (size < 0 && errno != EINTR && errno != EAGAIN) co_return errno;
     if (size < 0 && errno == EAGAIN) co_await clock.wait(kLookAgain);
     if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
   }
-  co_return true;
+  co_return 0;
 }
 
 std::vector<std::string> describe_try(const Won& won) {
@@ -57,7 +57,8 @@ std::vector<std::string> describe_try(const Won& won) {
           "LATCHKEY_EFFECT_KEY=" + to_string(won.run.effect_key)};
 }
 
-// Ours, with the try's own variables in place of any that were there.
+// Ours, with the try's own variables in place of any that were there, and without the token: that is the holder's, not
+// the command's.
 std::vector<std::string> make_environment(const Won& won) {
   std::vector<std::string> variables = describe_try(won);
   const auto is_ours = [&](std::string_view variable) {
@@ -65,7 +66,8 @@ std::vector<std::string> make_environment(const Won& won) {
     return std::ranges::any_of(describe_try(won), [&](const std::string& ours) { return ours.starts_with(name); });
   };
   for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable)
-    if (!is_ours(*variable)) variables.emplace_back(*variable);
+    if (!is_ours(*variable) && !std::string_view(*variable).starts_with("LATCHKEY_TOKEN="))
+      variables.emplace_back(*variable);
   return variables;
 }
 
@@ -143,8 +145,9 @@ Task<void> Command::watch(Stream& output, Stream& errors, KeeperMessage& ending)
   const auto [error, size] = co_await socket_->async_read_some(asio::buffer(&message, sizeof message), kQuietly);
   ending = !error && size == sizeof message ? message : kKeeperLost;
   ended_ = true;
-  output.cancel();
-  errors.cancel();
+  boost::system::error_code closed_already;
+  output.cancel(closed_already);
+  errors.cancel(closed_already);
 }
 
 Task<void> Command::pass_on(Stream& from, int to, LastBytes& kept) {
@@ -164,8 +167,13 @@ Task<void> Command::pass_on(Stream& from, int to, LastBytes& kept) {
     const std::string_view bytes(buffer.data(), size);
     kept.add(bytes);
     if (to >= 0 && !bytes.empty()) {
-      const bool read = co_await write_all(clock_, to, bytes);
-      if (!read) to = -1;
+      const int wrong = co_await write_all(clock_, to, bytes);
+      // As in any pipeline: the command finds its own pipe closed, and decides.
+      if (wrong == EPIPE) {
+        from.close();
+        co_return;
+      }
+      if (wrong != 0) to = -1, write_error_ = wrong;
     }
   }
 }

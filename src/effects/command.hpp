@@ -11,7 +11,8 @@
 // In every case but the first all that it started is killed. It dies with its holder: see keeper.hpp, limits included.
 //
 // stop() and interrupt() ask politely; whoever is still there after the grace is killed. A reader of our output that
-// does not read makes the command wait, not the heartbeat. Runs on the calling coroutine's thread.
+// does not read makes the command wait, not the heartbeat; one that has gone away (EPIPE) closes the command's own
+// pipe, as in any pipeline. What it wrote until then is kept. Runs on the calling coroutine's thread.
 #pragma once
 
 #include <boost/asio/experimental/channel.hpp>
@@ -66,6 +67,8 @@ class Command final : public SideEffect {
   std::optional<StopReason> stopped_for() const { return stopped_; }
   // None before a try has ended.
   const std::optional<CommandEnd>& end() const { return end_; }
+  // Why not all of its output was passed on, as an errno; none when it was, or when nobody reads any more.
+  std::optional<int> write_error() const { return write_error_; }
 
  private:
   using Stream = asio::posix::stream_descriptor;
@@ -88,6 +91,7 @@ class Command final : public SideEffect {
   std::optional<int> interrupted_;
   std::optional<StopReason> stopped_;
   std::optional<CommandEnd> end_;
+  std::optional<int> write_error_;
 };
 
 }  // namespace latchkey

@@ -32,6 +32,7 @@ struct Start {
   if (::getppid() != keeper) ::_exit(1);  // it died before the line above
   if (::dup2(start.output, STDOUT_FILENO) < 0 || ::dup2(start.errors, STDERR_FILENO) < 0) ::_exit(1);
   ::signal(SIGPIPE, start.signals->pipe_ignored ? SIG_IGN : SIG_DFL);
+  ::signal(SIGXFSZ, start.signals->file_size_ignored ? SIG_IGN : SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &start.signals->mask, nullptr);
   ::execvpe(start.arguments[0], start.arguments, start.environment);
   const int error = errno;
@@ -161,9 +162,13 @@ void close_all(std::initializer_list<int> files) {
 SignalState read_signal_state() {
   SignalState state;
   ::sigprocmask(SIG_SETMASK, nullptr, &state.mask);
-  struct sigaction pipe{};
-  ::sigaction(SIGPIPE, nullptr, &pipe);
-  state.pipe_ignored = pipe.sa_handler == SIG_IGN;
+  const auto is_ignored = [](int signal) {
+    struct sigaction action{};
+    ::sigaction(signal, nullptr, &action);
+    return action.sa_handler == SIG_IGN;
+  };
+  state.pipe_ignored = is_ignored(SIGPIPE);
+  state.file_size_ignored = is_ignored(SIGXFSZ);
   return state;
 }
 

@@ -29,6 +29,7 @@ namespace latchkey {
 struct SignalState {
   sigset_t mask{};
   bool pipe_ignored = false;
+  bool file_size_ignored = false;
 };
 SignalState read_signal_state();
 

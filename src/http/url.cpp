@@ -19,7 +19,12 @@ bool consists_of(const CharSet& set, std::string_view text) {
 }  // namespace
 
 Result<Url> parse_url(std::string_view text) {
-  const auto bad = [&] { return fail(Code::INVALID_ARGUMENT, "not an http:// address: " + std::string(text)); };
+  const auto bad = [&] {
+    const bool bare = text.find("://") == text.npos && !text.empty();
+    const std::string given(text);
+    return fail(Code::INVALID_ARGUMENT,
+                "not an http:// address: " + given + (bare ? "; did you mean http://" + given + "?" : ""));
+  };
   constexpr std::string_view kScheme = "http://";
   if (!equals_ignoring_case(text.substr(0, kScheme.size()), kScheme)) return bad();
   const std::string_view rest = text.substr(kScheme.size());

@@ -47,6 +47,9 @@ void say_where_things_are(std::ostream& out, const Service& service, const Serve
       << "  API        " << service.url() << "/openapi.json\n"
       << "Stop with Ctrl-C.\n"
       << std::flush;
+  if (out) return;
+  spdlog::warn("where things are could not be written to stdout; it serves on {}", service.url());
+  out.clear();
 }
 
 }  // namespace
@@ -55,6 +58,7 @@ Result<void> serve(ServeSettings settings, std::ostream& out) {
   log_to_stderr();
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts: they inherit it
+  signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files (ulimit -f): the store is full then, as on a full disk
   auto service = Service::start(settings);
   if (!service) return std::unexpected(service.error());
   if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
