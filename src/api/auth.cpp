@@ -72,7 +72,9 @@ Result<void> TokenTable::refresh() {
 
 std::shared_ptr<const Principal> TokenTable::look_up(std::string_view authorization) const {
   if (!is_bearer(authorization.substr(0, 7))) return nullptr;
-  const auto parts = parse_token(authorization.substr(7));
+  const std::size_t token = authorization.find_first_not_of(' ', 7);  // one space or more
+  if (token == authorization.npos) return nullptr;
+  const auto parts = parse_token(authorization.substr(token));
   if (!parts) return nullptr;
   std::shared_ptr<const Tokens> tokens;
   {

@@ -48,6 +48,14 @@ class TokenTableTest : public ::testing::Test {
   TokenTable table{store.records()};
 };
 
+TEST_F(TokenTableTest, AnySpacesStandBeforeTheToken) {
+  const std::string header = add(Role::service, {"t"});
+  EXPECT_TRUE(table.authenticate("bearer   " + header.substr(7), clock.now()));
+  EXPECT_FALSE(table.authenticate("Bearer", clock.now()));
+  EXPECT_FALSE(table.authenticate("Bearer   ", clock.now()));
+  EXPECT_FALSE(table.authenticate("Bearer\t" + header.substr(7), clock.now()));
+}
+
 TEST_F(TokenTableTest, WhatIsForgottenIsRefusedUntilTheListIsReadAgain) {
   const std::string header = add(Role::service, {"t"}), other = add(Role::viewer, {"t"});
   ASSERT_TRUE(table.authenticate(header, clock.now()));

@@ -45,7 +45,7 @@ constexpr std::array kRetryMembers{
     Member<RetryBody>{"retries",
                       [](auto& body, auto& value) {
                         body.retries = true;
-                        return read_small_number(value, body.policy.retries);
+                        return read_small_number(value, body.policy.retries, kRetriesMax);
                       }},
     Member<RetryBody>{"first_ms",
                       [](auto& body, auto& value) {
@@ -55,7 +55,7 @@ constexpr std::array kRetryMembers{
     Member<RetryBody>{"factor",
                       [](auto& body, auto& value) {
                         body.growth = true;
-                        return read_small_number(value, body.policy.factor);
+                        return read_small_number(value, body.policy.factor, kFactorMax);
                       }},
     Member<RetryBody>{"ceiling_ms",
                       [](auto& body, auto& value) {
@@ -67,7 +67,7 @@ constexpr std::array kRetryMembers{
     Member<RetryBody>{"jitter_percent",
                       [](auto& body, auto& value) {
                         body.percent = true;
-                        return read_small_number(value, body.policy.jitter_percent);
+                        return read_small_number(value, body.policy.jitter_percent, 100);
                       }},
     Member<RetryBody>{"schedule_ms", read_schedule},
 };
@@ -156,8 +156,11 @@ Result<void> check_call_name(std::string_view name) {
   return {};
 }
 
-ClaimId name_claim(std::string_view tenant, std::string_view function, std::string_view call_name) {
-  const Digest digest = thread_sha256().add_prefixed(tenant).add_prefixed(function).add_prefixed(call_name).finish();
+// Of one token: what another one calls the same is another call, and does not get this one's fence.
+ClaimId name_claim(std::string_view token, std::string_view tenant, std::string_view function,
+                   std::string_view call_name) {
+  const Digest digest =
+      thread_sha256().add_prefixed(token).add_prefixed(tenant).add_prefixed(function).add_prefixed(call_name).finish();
   ClaimId id;
   std::memcpy(id.bytes.data(), digest.data(), id.bytes.size());
   return id;
@@ -220,8 +223,8 @@ Result<std::optional<Fingerprint>> find_fingerprint(const ClaimBody& body, Guard
 
 Result<ClaimBody> read_claim(const http::Request& request) { return read_body(request, kMembers); }
 
-Result<ClaimRequest> make_claim(ClaimBody body, std::string tenant, std::optional<std::string_view> call_name,
-                                Instant now) {
+Result<ClaimRequest> make_claim(ClaimBody body, std::string tenant, std::string_view token,
+                                std::optional<std::string_view> call_name, Instant now) {
   if (body.function.empty()) return fail(Code::INVALID_ARGUMENT, "`function` is missing");
   if (call_name)
     if (const auto good = check_call_name(*call_name); !good) return std::unexpected(good.error());
@@ -234,7 +237,7 @@ Result<ClaimRequest> make_claim(ClaimBody body, std::string tenant, std::optiona
   auto fingerprint = find_fingerprint(body, guard);
   if (!fingerprint) return std::unexpected(std::move(fingerprint.error()));
   ClaimRequest claim;
-  if (call_name) claim.claim = name_claim(tenant, body.function, *call_name);
+  if (call_name) claim.claim = name_claim(token, tenant, body.function, *call_name);
   if (!key.empty()) claim.key_hash = compute_key_hash(tenant, body.function, key);
   if (!texts->before.empty()) {
     claim.key_before_hash = compute_key_hash(tenant, body.function, texts->before);

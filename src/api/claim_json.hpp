@@ -34,8 +34,8 @@ struct ClaimBody {
 // Views in it are good until the thread reads its next body.
 Result<ClaimBody> read_claim(const http::Request& request);
 
-// `call_name` is the Idempotency-Key header. `now` is what `at` defaults to.
-Result<ClaimRequest> make_claim(ClaimBody body, std::string tenant, std::optional<std::string_view> call_name,
-                                Instant now);
+// `token` is the id of the caller's, `call_name` the Idempotency-Key header. `now` is what `at` defaults to.
+Result<ClaimRequest> make_claim(ClaimBody body, std::string tenant, std::string_view token,
+                                std::optional<std::string_view> call_name, Instant now);
 
 }  // namespace latchkey::api

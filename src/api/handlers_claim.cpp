@@ -14,7 +14,7 @@ struct Tell {
     http::Response response{.status = 201, .content_type = "application/json"};
     response.header_lines.append("Location: /v1/runs/");
     append_uuid(response.header_lines, won.run.id());
-    response.header_lines.append("\r\n");
+    response.header_lines.append(won.repeated ? "\r\nIdempotent-Replayed: true\r\n" : "\r\n");
     response.body.reserve(1024);
     ObjectOut out(response.body);
     append_run(out.member("run"), won.run, Payloads::none);
@@ -56,8 +56,8 @@ void claim_run(Call call) {
   if (!body) return call.answer.send_error(body.error());
   auto tenant = find_tenant(*call.principal, call.request, body->tenant);
   if (!tenant) return call.answer.send_error(tenant.error());
-  auto claim = make_claim(*std::move(body), tenant->value_or("default"), call.request.find("idempotency-key"),
-                          call.services.store.now());
+  auto claim = make_claim(*std::move(body), tenant->value_or("default"), call.principal->token_id,
+                          call.request.find("idempotency-key"), call.services.store.now());
   if (!claim) return call.answer.send_error(claim.error());
   if (claim->caller.empty()) claim->caller = call.principal->name;
   call.services.engine.claim(*std::move(claim), [&services = call.services,

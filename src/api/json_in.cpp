@@ -58,11 +58,18 @@ Parser& body_parser() {
   return parser;
 }
 
+std::string to_lower(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c | 0x20) : c; });
+  return lower;
+}
+
+bool is_identity(std::string_view coding) { return coding.empty() || to_lower(coding) == "identity"; }
+
 bool is_json_type(std::string_view type) {
   type = type.substr(0, type.find(';'));
   while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
-  std::string lower(type);
-  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c | 0x20) : c; });
+  const std::string lower = to_lower(type);
   return lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json"));
 }
 
@@ -76,6 +83,8 @@ Result<JsonBody> parse_body(const http::Request& request) {
   const auto type = request.find("content-type");
   if (!type || (*type != "application/json" && !is_json_type(*type)))
     return fail(Code::MEDIA_TYPE, "send the body as application/json");
+  if (const auto coding = request.find("content-encoding"); coding && !is_identity(*coding))
+    return fail(Code::MEDIA_TYPE, "send the body as it is, without Content-Encoding");
   Parser& parser = body_parser();
   parser.shrink();
   const auto root = parser.parse(request.body);
@@ -133,17 +142,17 @@ Fault read_number(const JsonValue& value, std::uint64_t& into) {
   return std::nullopt;
 }
 
-Fault read_small_number(const JsonValue& value, std::uint32_t& into) {
+Fault read_small_number(const JsonValue& value, std::uint32_t& into, std::uint32_t most) {
   std::uint64_t number = 0;
-  if (value.element.get(number) != simdjson::SUCCESS || number > 1'000'000)
-    return wrong_value(value, "a whole number from 0 to 1000000");
+  if (value.element.get(number) != simdjson::SUCCESS || number > most)
+    return wrong_value(value, fmt::format("a whole number from 0 to {}", most));
   into = static_cast<std::uint32_t>(number);
   return std::nullopt;
 }
 
 Fault read_ms(const JsonValue& value, Duration& into) {
   std::uint64_t ms = 0;
-  if (auto fault = read_number(value, ms)) return fault;
+  if (read_number(value, ms)) return wrong_value(value, "a whole number of milliseconds");
   into = Duration{static_cast<std::int64_t>(ms)};
   return std::nullopt;
 }

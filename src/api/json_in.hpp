@@ -86,7 +86,7 @@ Fault read_text(const JsonValue& value, std::string& into);
 Fault read_flag(const JsonValue& value, bool& into);
 // A whole number from 0 to 2^53 − 1.
 Fault read_number(const JsonValue& value, std::uint64_t& into);
-Fault read_small_number(const JsonValue& value, std::uint32_t& into);
+Fault read_small_number(const JsonValue& value, std::uint32_t& into, std::uint32_t most);
 Fault read_ms(const JsonValue& value, Duration& into);
 Fault read_ms(const JsonValue& value, std::optional<Duration>& into);
 Fault read_texts(const JsonValue& value, std::vector<std::string>& into);

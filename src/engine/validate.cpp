@@ -43,7 +43,7 @@ Fault find_lease_fault(const std::optional<Duration>& lease) {
 Fault find_retry_fault(const RetryPolicy& retry) {
   if (retry.retries > kRetriesMax)
     return invalid(fmt::format("`retry.retries` is {}; at most {} are allowed", retry.retries, kRetriesMax));
-  if (retry.factor > 1000) return invalid("`retry.factor` must be 0 to 1000");
+  if (retry.factor > kFactorMax) return invalid("`retry.factor` must be 0 to 1000");
   if (retry.jitter_percent > 100) return invalid("`retry.jitter_percent` must be 0 to 100");
   if (retry.schedule.size() > kScheduleMax) return invalid("`retry.schedule_ms` has more than 64 delays");
   for (const Duration delay : retry.schedule)

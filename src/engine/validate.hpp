@@ -16,6 +16,7 @@ inline constexpr Duration kLeaseMin = std::chrono::seconds{1};
 inline constexpr Duration kLeaseMax = std::chrono::hours{24};
 inline constexpr Duration kWindowMax = std::chrono::hours{24 * 3653};
 inline constexpr std::uint32_t kRetriesMax = 1000;
+inline constexpr std::uint32_t kFactorMax = 1000;
 inline constexpr std::size_t kScheduleMax = 64;
 inline constexpr std::size_t kAfterMax = 1000;
 

@@ -19,6 +19,7 @@ enum Seen : unsigned {
   kAuthorization = 8,
   kContentType = 16,
   kIdempotencyKey = 32,
+  kTenant = 64,
 };
 
 class HeadReader {
@@ -152,6 +153,7 @@ class HeadReader {
         break;
       case 15:
         if (equals_ignoring_case(name, "idempotency-key")) return once(kIdempotencyKey, "Idempotency-Key is repeated");
+        if (equals_ignoring_case(name, "latchkey-tenant")) return once(kTenant, "Latchkey-Tenant is repeated");
         break;
       case 17:
         if (equals_ignoring_case(name, "transfer-encoding")) return note_transfer_encoding(value);

@@ -174,6 +174,7 @@ const Hostile kHostile[] = {
     {"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"sv},
     // a second copy would be ambiguous
     {"two keys", "POST / HTTP/1.1\r\nHost: a\r\nIdempotency-Key: a\r\nidempotency-key: a\r\n\r\n"},
+    {"two tenants", "POST / HTTP/1.1\r\nHost: a\r\nLatchkey-Tenant: a\r\nlatchkey-tenant: b\r\n\r\n"},
     {"two Authorizations", "POST / HTTP/1.1\r\nHost: a\r\nAuthorization: a\r\nAuthorization: b\r\n\r\n"},
     {"two Content-Types", "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: a\r\nContent-Type: b\r\n\r\n"},
     {"unknown Expect", "POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n"},

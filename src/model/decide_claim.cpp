@@ -55,7 +55,7 @@ ClaimDecision claim_running(const Run& run, const Running& running, const ClaimR
   // Its caller may still come back with the truth, but whoever claims first owns it.
   if (now >= running.lease_until) return StartAgain{owned(run, request, fence, now), {}};
   const bool own = !request.claim.is_nil() && running.claim == request.claim && !LK_SEEDED(claim_id_forgotten);
-  if (own) return Refuse{Won{run, run.fence, running.lease_until}, {}};
+  if (own) return Refuse{Won{run, run.fence, running.lease_until, true}, {}};
   return Refuse{Busy{run, Code::ALREADY_RUNNING, running.lease_until - now}, {}};
 }
 

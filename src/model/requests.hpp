@@ -35,6 +35,7 @@ struct Won {
   Run run;
   Fence fence{};
   Instant lease_until;
+  bool repeated = false;  // the same call won before
 };
 // Somebody else's lease is good, or a worker will take it.
 struct Busy {

@@ -132,6 +132,9 @@ TEST_F(InputTest, BadHeadersAndParameters) {
   EXPECT_EQ(send({{"Content-Type", "application/jsonx"}}), 415);
   EXPECT_EQ(send({{"Content-Type", "Application/JSON ; charset=utf-8"}}), 201);
   EXPECT_EQ(send({{"Content-Type", "application/x+json"}}), 409);
+  EXPECT_EQ(send({{"Content-Type", "application/json"}, {"Content-Encoding", "gzip"}}), 415);
+  EXPECT_EQ(send({{"Content-Type", "application/json"}, {"Content-Encoding", "Identity"}}), 409);
+  EXPECT_EQ(send({{"Content-Type", "application/json"}, {"Latchkey-Tenant", "a"}, {"Latchkey-Tenant", "b"}}), 400);
   EXPECT_EQ(admin().post("/v1/runs", body, {{"Idempotency-Key", std::string(256, 'x')}}).status, 400);
   EXPECT_EQ(admin().post("/v1/runs", body, {{"Idempotency-Key", "\xc3\xa9"}}).status, 400);
   EXPECT_EQ(admin().post("/v1/runs", body, {{"X", std::string(100'000, 'x')}}).status, 431);

@@ -218,6 +218,8 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgain) {
   EXPECT_EQ(won.status, 201);
   EXPECT_EQ(same.status, 201);
   EXPECT_EQ(same.body, won.body) << "its own run and fence";
+  EXPECT_FALSE(won.header("idempotent-replayed"));
+  EXPECT_EQ(same.header("idempotent-replayed"), "true") << "and knows that it has it for the second time";
   EXPECT_EQ(admin().claim("k").status, 409) << "another caller does not get it";
 
   const Heard keyless = admin().post("/v1/runs", R"({"function":"f"})", call);
@@ -253,6 +255,23 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgainInTheNextBucket) {
   EXPECT_NE(other.at("/run/key"), won.at("/run/key"));
   admin().settle(won, "complete", R"(,"result":7)");
   EXPECT_EQ(call("order 17").at("/result"), "7");
+}
+
+TEST_F(ApiTest, AnotherTokensCallOfTheSameNameIsAnotherCall) {
+  const std::vector<http::ClientHeader> call{{"Idempotency-Key", "order 17"}};
+  Caller a = caller(make_token("service", R"(["default"])")), b = caller(make_token("service", R"(["default"])"));
+  const char* keyed = R"({"function":"f","key":"k"})";
+  ASSERT_EQ(a.post("/v1/runs", keyed, call).status, 201);
+  const Heard refused = b.post("/v1/runs", keyed, call);
+  EXPECT_EQ(refused.at("/code"), "ALREADY_RUNNING") << "not the other's fence";
+  EXPECT_FALSE(refused.has("/fence"));
+  EXPECT_EQ(b.post("/v1/runs", R"({"function":"f"})", call).status, 201);
+  EXPECT_EQ(a.post("/v1/runs", R"({"function":"f"})", call).at("/code"), "ALREADY_RUNNING") << "the name is the key";
+  const char* open = R"({"function":"f","key":"k","guard":"none"})";
+  const Heard first = a.post("/v1/runs", open, call), second = b.post("/v1/runs", open, call);
+  EXPECT_EQ(first.status, 201);
+  EXPECT_EQ(second.status, 201);
+  EXPECT_NE(first.at("/run/id"), second.at("/run/id")) << "nothing guards it: each has its own";
 }
 
 TEST_F(ApiTest, KeysAreBuiltFromGrainAndEntity) {
