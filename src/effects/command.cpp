@@ -206,6 +206,10 @@ EffectResult Command::judge(const Won& won, KeeperMessage ending) {
   const bool unknown_held = won.run.head->on_doubt == OnDoubt::hold;
   if (stopped_ == StopReason::lease_lost && unknown_held)
     return EffectFailed{.message = "stopped because its lease was lost", .code = "LEASE_LOST", .outcome_unknown = true};
+  // Whoever holds in doubt does not want it run again because a machine went down in its middle.
+  const bool cut_short = interrupted_ || ending.kind == KeeperMessage::signalled;
+  if (cut_short && unknown_held && ending.kind != KeeperMessage::not_started)
+    return EffectFailed{.message = end_->what, .code = "INTERRUPTED", .outcome_unknown = true};
   if (stopped_ || interrupted_) return EffectInterrupted{};
   const std::string line = last_line(end_->errors);
   const int code = end_->exit_code;

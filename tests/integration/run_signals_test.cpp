@@ -47,6 +47,16 @@ TEST_F(RunSignals, UnderHoldAKilledHolderLeavesDoubt) {
   EXPECT_EQ(call(run("a", "echo second")).out, "second\n");
 }
 
+TEST_F(RunSignals, UnderHoldACommandCutShortLeavesDoubt) {
+  const auto holder = start(run("a", kHold, {"--on-doubt", "hold"}));
+  ASSERT_EQ(holder->read_line(), "running");
+  holder->signal(SIGTERM);
+  holder->finish();
+  EXPECT_THAT(call(run("a", "echo again")).err, HasSubstr("OUTCOME_UNKNOWN"));
+  call(run("b", "kill -9 $$", {"--on-doubt", "hold"}));  // as the kernel does when memory runs out
+  EXPECT_EQ(call(run("b", "echo again")).exit, 76);
+}
+
 TEST_F(RunSignals, AHolderThatSleptPastItsLeaseStopsItsCommand) {
   const auto holder = start(run("a", "echo $$; cat > /dev/null", {"--lease", "1s"}));
   const Gone command(std::stoi(holder->read_line()));
