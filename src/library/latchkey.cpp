@@ -8,6 +8,7 @@
 #include <boost/asio/use_future.hpp>
 #include <future>
 #include <latchkey/latchkey.hpp>
+#include <mutex>
 
 #include "engine/engine.hpp"
 #include "engine/run_once.hpp"
@@ -176,9 +177,32 @@ struct Describe {
   }
 };
 
+// Contexts to wait on. A writer that has just woken a caller may still hold its context: each is used again, and goes
+// only after the store.
+class Contexts {
+ public:
+  std::unique_ptr<asio::io_context> borrow() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return std::make_unique<asio::io_context>();
+    auto context = std::move(free_.back());
+    free_.pop_back();
+    context->restart();
+    return context;
+  }
+  void give_back(std::unique_ptr<asio::io_context> context) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(context));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<asio::io_context>> free_;
+};
+
 }  // namespace
 
 struct Latchkey::Parts {
+  Contexts contexts;
   SystemClock clock;
   SystemRandom random;
   StoreLock lock;
@@ -202,9 +226,10 @@ struct Latchkey::Parts {
   // Runs a coroutine on the calling thread until it has an answer.
   template <class T>
   T wait_for(Task<T> task) {
-    asio::io_context here;
-    std::future<T> answer = asio::co_spawn(here, std::move(task), asio::use_future);
-    here.run();
+    auto here = contexts.borrow();
+    std::future<T> answer = asio::co_spawn(*here, std::move(task), asio::use_future);
+    here->run();
+    contexts.give_back(std::move(here));
     return answer.get();
   }
 };
