@@ -240,7 +240,9 @@ void Script::decided_after_the_lease() {
 
 void Script::purge() {
   settled(win("short", 8), Complete{"x", {}});
-  walk_.ask<Swept>([&](Store& store, Done<Swept> done) { store.purge({}, 1000, std::move(done)); });
+  // A slice that leaves more writes where it stopped; the other ends the round.
+  for (const std::uint32_t limit : {2u, 1000u})
+    walk_.ask<Swept>([&](Store& store, Done<Swept> done) { store.purge({}, limit, std::move(done)); });
 }
 
 void Script::check_replays() {
