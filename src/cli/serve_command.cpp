@@ -17,7 +17,7 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
   serve_app->add_option("--listen", settings->listen, "Address and port")
       ->envname("LATCHKEY_LISTEN")
       ->capture_default_str();
-  serve_app->add_option("--store", settings->store, "The store, sqlite:FILE (default: latchkey.db in the data folder)")
+  serve_app->add_option("--store", settings->store, "The store, sqlite:FILE or postgres://… (default: latchkey.db in the data folder)")
       ->envname("LATCHKEY_STORE");
   add_retention(*serve_app, settings->engine.retention);
   serve_app->add_option("--cors-origin", settings->cors_origins, "Whose scripts may call; may be repeated")->take_all();

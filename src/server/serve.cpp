@@ -41,7 +41,7 @@ void log_to_stderr() {
 
 void say_where_things_are(std::ostream& out, const Service& service, const ServeSettings& settings) {
   out << "Latchkey serves on " << service.url() << "\n"
-      << "  store      " << service.store_file() << "\n"
+      << "  store      " << service.store_name() << "\n"
       << "  data       " << settings.data_dir << "\n"
       << "  admin key  " << service.admin_key_file() << "\n"
       << "  API        " << service.url() << "/openapi.json\n"

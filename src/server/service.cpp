@@ -11,6 +11,7 @@
 #include "http/server.hpp"
 #include "server/admin_key.hpp"
 #include "server/lock_keeper.hpp"
+#include "store/postgres/pg_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
 
@@ -33,8 +34,20 @@ Result<std::string> file_of(const ServeSettings& settings) {
   if (store.empty()) return (fs::path(settings.data_dir) / "latchkey.db").string();
   if (store.starts_with("sqlite:")) store.remove_prefix(7);
   if (store.empty() || store.find("://") != store.npos)
-    return fail(Code::INVALID_ARGUMENT, "the store '" + settings.store + "' is not sqlite:FILE");
+    return fail(Code::INVALID_ARGUMENT, "the store '" + settings.store + "' is neither sqlite:FILE nor postgres://…");
   return std::string(store);
+}
+
+bool is_postgres(std::string_view store) {
+  return store.starts_with("postgres://") || store.starts_with("postgresql://");
+}
+
+// As people may see it: without the password, and without parameters, which may hold one.
+std::string describe_url(std::string_view url) {
+  std::string text(url.substr(0, url.find('?')));
+  const std::size_t user = text.find("://") + 3, at = text.rfind('@'), colon = text.find(':', user);
+  if (at != text.npos && colon < at) text.erase(colon, at - colon);
+  return text;
 }
 
 }  // namespace
@@ -48,7 +61,7 @@ struct Service::Parts {
   SystemRandom random;
   std::optional<StoreLock> lock;
   // The engine and the services hold the store by reference and are used by its callbacks: they go after it.
-  std::unique_ptr<SqliteStore> store;
+  std::unique_ptr<Store> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<api::Services> services;
   std::unique_ptr<Tending> tending;
@@ -93,20 +106,35 @@ Result<std::unique_ptr<Service>> Service::start_with(const ServeSettings& settin
   return service;
 }
 
-Result<void> Service::open(const ServeSettings& settings) {
+Result<void> Service::open_sqlite(const ServeSettings& settings) {
   auto file = file_of(settings);
   if (!file) return std::unexpected(file.error());
-  if (auto made = make_folder(settings.data_dir); !made) return made;
-  store_file_ = *std::move(file);
-  admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
-  auto lock = StoreLock::acquire(store_file_, settings.lock_patience, parts_->clock);
+  store_name_ = *file;
+  auto lock = StoreLock::acquire(*file, settings.lock_patience, parts_->clock);
   if (!lock) return std::unexpected(lock.error());
   parts_->lock = std::move(*lock);
   SqliteSettings sqlite = settings.sqlite;
-  sqlite.file = store_file_;
+  sqlite.file = *file;
   auto store = SqliteStore::open(std::move(sqlite), parts_->clock, parts_->random);
   if (!store) return std::unexpected(store.error());
   parts_->store = std::move(*store);
+  return {};
+}
+
+// Many servers may share it: there is nothing to lock.
+Result<void> Service::open_postgres(const ServeSettings& settings) {
+  store_name_ = describe_url(settings.store);
+  auto store = PostgresStore::open({.url = settings.store}, parts_->clock, parts_->random);
+  if (!store) return std::unexpected(store.error());
+  parts_->store = std::move(*store);
+  return {};
+}
+
+Result<void> Service::open(const ServeSettings& settings) {
+  if (auto made = make_folder(settings.data_dir); !made) return made;
+  const auto opened = is_postgres(settings.store) ? open_postgres(settings) : open_sqlite(settings);
+  if (!opened) return opened;
+  admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
   if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
   parts_->engine = std::make_unique<Engine>(*parts_->store, parts_->clock, settings.engine);
   parts_->services = std::make_unique<api::Services>(*parts_->engine, parts_->clock, parts_->random);
@@ -129,6 +157,7 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
   parts_->server = std::move(*server);
   parts_->tending = std::make_unique<Tending>(*parts_->engine);
   url_ = "http://" + format_address(at.address, parts_->server->port());
+  if (!parts_->lock) return {};
   if (auto announced = parts_->lock->announce(url_); !announced) return announced;
   parts_->keeper = std::make_unique<LockKeeper>(*parts_->lock);
   return {};

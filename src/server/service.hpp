@@ -27,7 +27,8 @@ class Service {
   std::uint16_t port() const;
   // "http://127.0.0.1:7420"
   const std::string& url() const { return url_; }
-  const std::string& store_file() const { return store_file_; }
+  // The file, or the URL without its password.
+  const std::string& store_name() const { return store_name_; }
   const std::string& admin_key_file() const { return admin_key_file_; }
   // For tests that need runs the API cannot make.
   Engine& engine();
@@ -37,11 +38,13 @@ class Service {
   explicit Service(Clock* clock);
   static Result<std::unique_ptr<Service>> start_with(const ServeSettings& settings, Clock* clock);
   Result<void> open(const ServeSettings& settings);
+  Result<void> open_sqlite(const ServeSettings& settings);
+  Result<void> open_postgres(const ServeSettings& settings);
   Result<void> listen(const ServeSettings& settings, const ListenAddress& at);
 
   std::unique_ptr<Parts> parts_;
   std::string url_;
-  std::string store_file_;
+  std::string store_name_;
   std::string admin_key_file_;
 };
 

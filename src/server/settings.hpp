@@ -17,7 +17,7 @@ struct ServeSettings {
   std::string data_dir;                   // made (0700) when it is missing; holds the store and admin.key
   std::string listen = "127.0.0.1:7420";  // address:port, [address]:port for IPv6; port 0 lets the kernel choose
   bool insecure_listen = false;           // listen beyond loopback although there is no TLS
-  std::string store;                      // the SQLite file, or "sqlite:FILE"; DIR/latchkey.db when empty
+  std::string store;                      // "sqlite:FILE", "postgres://…"; DIR/latchkey.db when empty
   std::vector<std::string> cors_origins;  // whose scripts may call; "*" for all; empty turns CORS off
   unsigned threads = 2;                   // of the HTTP server
   Duration lock_patience = std::chrono::seconds{5};  // for a command that has the store to let go

@@ -59,9 +59,15 @@ std::shared_ptr<RunHead> make_head(const auto& request, RunId id, Instant now) {
   return head;
 }
 
-std::optional<Run> find_latest(Applying with, const auto& request) {
+std::optional<Digest> hash_if_found(const auto& request) {
   if (!is_by_call(request) && (request.key.empty() || request.guard == Guard::none)) return std::nullopt;
-  return with.tables.find_latest({request.tenant, request.function, request.key, hash_of(request)});
+  return hash_of(request);
+}
+
+std::optional<Run> find_latest(Applying with, const auto& request) {
+  const auto hash = hash_if_found(request);
+  if (!hash) return std::nullopt;
+  return with.tables.find_latest({request.tenant, request.function, request.key, *hash});
 }
 
 std::optional<Run> find_for(Applying with, const std::optional<std::string>& tenant, RunId id) {
@@ -210,6 +216,9 @@ bool is_made_before(Applying with, const ClaimRequest& request) {
 }
 
 }  // namespace
+
+std::optional<Digest> lookup_hash(const ClaimRequest& request) { return hash_if_found(request); }
+std::optional<Digest> lookup_hash(const EnqueueRequest& request) { return hash_if_found(request); }
 
 ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
   if (is_made_before(with, request)) {

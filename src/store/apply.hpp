@@ -13,6 +13,10 @@ struct Applying {
   Instant now;
 };
 
+// What the key, or the named call, of a request is found by; none where nothing is looked up. For stores that read ahead.
+std::optional<Digest> lookup_hash(const ClaimRequest& request);
+std::optional<Digest> lookup_hash(const EnqueueRequest& request);
+
 ClaimReply apply_claim(Applying with, const ClaimRequest& request);
 EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request);
 std::vector<Taken> apply_take(Applying with, const TakeRequest& request);

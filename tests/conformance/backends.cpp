@@ -1,8 +1,10 @@
 #include "base/assert.hpp"
 #include "conformance/backend.hpp"
 #include "store/memory/memory_store.hpp"
+#include "store/postgres/pg_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
+#include "support/pg_server.hpp"
 #include "support/standings.hpp"
 
 namespace latchkey {
@@ -49,6 +51,34 @@ class OpenSqlite final : public OpenStore {
   std::unique_ptr<SqliteStore> store_;
 };
 
+class OpenPostgres final : public OpenStore {
+ public:
+  OpenPostgres() : url_(PgServer::instance().borrow_database()) { open(); }
+  ~OpenPostgres() override {
+    store_.reset();
+    PgServer::instance().give_back(url_);
+  }
+  Store& store() override { return *store_; }
+  ManualClock& clock() override { return clock_; }
+  void reopen() override {
+    store_.reset();
+    open();
+  }
+  bool is_durable() const override { return true; }
+
+ private:
+  void open() {
+    auto opened = PostgresStore::open({.url = url_, .clock = &clock_}, clock_, random_);
+    if (!opened) throw std::runtime_error(to_string(opened.error()));
+    store_ = std::move(*opened);
+  }
+
+  const std::string url_;
+  ManualClock clock_{kNoon};
+  SystemRandom random_;
+  std::unique_ptr<PostgresStore> store_;
+};
+
 // The same store, merging and checkpointing after every few runs, so that every test crosses those seams.
 SqliteSettings busy_merging() {
   return {.merge = {.window = 3, .window_max = 3, .slice_min = 1}, .checkpoint_pages = 10};
@@ -61,6 +91,7 @@ const std::vector<Backend>& backends() {
       {"memory", [] { return std::make_unique<OpenMemory>(); }},
       {"sqlite", [] { return std::make_unique<OpenSqlite>(SqliteSettings{}); }},
       {"sqlite_merging", [] { return std::make_unique<OpenSqlite>(busy_merging()); }},
+      {"postgres", [] { return std::make_unique<OpenPostgres>(); }},
       // A new back end goes here; add its library in CMakeLists.txt.
   };
   return kBackends;

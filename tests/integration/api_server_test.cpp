@@ -51,7 +51,7 @@ TEST_F(ApiServerTest, ARestartKeepsEverything) {
 }
 
 TEST_F(ApiServerTest, TheServerOwnsItsStoreAndPort) {
-  EXPECT_EQ(StoreLock::find_server(service_->store_file()), service_->url());
+  EXPECT_EQ(StoreLock::find_server(service_->store_name()), service_->url());
   const auto second = Service::start(settings_);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::STORE_LOCKED);
@@ -64,7 +64,7 @@ TEST_F(ApiServerTest, TheServerOwnsItsStoreAndPort) {
   other.listen = "0.0.0.0:0";
   EXPECT_EQ(Service::start(other).error().code, Code::INVALID_ARGUMENT) << "beyond loopback";
   other.listen = "127.0.0.1:0";
-  other.data_dir = service_->store_file();
+  other.data_dir = service_->store_name();
   EXPECT_EQ(Service::start(other).error().code, Code::STORE_UNAVAILABLE) << "not a folder";
 
   struct stat facts{};
@@ -72,7 +72,7 @@ TEST_F(ApiServerTest, TheServerOwnsItsStoreAndPort) {
   EXPECT_EQ(facts.st_mode & 0777, 0600u);
   ASSERT_EQ(::stat(settings_.data_dir.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0700u);
-  const std::string file = service_->store_file();
+  const std::string file = service_->store_name();
   service_->stop();
   EXPECT_EQ(StoreLock::find_server(file), std::nullopt);
 }
@@ -95,7 +95,7 @@ TEST_F(ApiServerTest, SaysHowItIs) {
 TEST_F(ApiServerTest, BeingReadyCostsNoCommit) {
   admin().claim("k");
   sqlite3* file = nullptr;
-  ASSERT_EQ(sqlite3_open_v2(service_->store_file().c_str(), &file, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  ASSERT_EQ(sqlite3_open_v2(service_->store_name().c_str(), &file, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
   const auto commits = [&] {
     sqlite3_stmt* count = nullptr;
     EXPECT_EQ(sqlite3_prepare_v2(file, "SELECT batch FROM lk_state", -1, &count, nullptr), SQLITE_OK);

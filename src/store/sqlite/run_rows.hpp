@@ -2,7 +2,6 @@
 #pragma once
 
 #include "model/run.hpp"
-#include "store/duplicates.hpp"
 #include "store/sqlite/database.hpp"
 
 namespace latchkey {
@@ -25,8 +24,5 @@ void bind_outcome(Statement& put, const Run& run);
 // The columns of read_run; row_scope() tells which scope to look up for read_row().
 std::int64_t row_scope(const Statement& row);
 Run read_row(const Statement& row, const ScopeName& scope);
-
-std::string encode_duplicates(const Duplicates& seen);
-Duplicates decode_duplicates(std::string_view bytes);
 
 }  // namespace latchkey

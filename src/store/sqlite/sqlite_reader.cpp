@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "store/listing.hpp"
+#include "store/packing.hpp"
 #include "store/sqlite/letter_rows.hpp"
 
 namespace latchkey {

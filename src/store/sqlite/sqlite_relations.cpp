@@ -1,4 +1,5 @@
 // What stands beside runs in the tables: who waits for whom, and suppressed duplicates.
+#include "store/packing.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
 namespace latchkey {

@@ -1,0 +1,110 @@
+#include "store/postgres/connection.hpp"
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <optional>
+
+namespace latchkey::pg {
+
+namespace asio = boost::asio;
+using asio::posix::stream_descriptor;
+
+Task<std::unique_ptr<Connection>> Connection::connect(std::string url) {
+  const auto executor = co_await asio::this_coro::executor;
+  std::unique_ptr<PGconn, decltype(&PQfinish)> handle(PQconnectStart(url.c_str()), &PQfinish);
+  if (!handle) throw std::bad_alloc();
+  for (PostgresPollingStatusType poll = PGRES_POLLING_WRITING; poll != PGRES_POLLING_OK;) {
+    if (poll == PGRES_POLLING_FAILED || PQstatus(handle.get()) == CONNECTION_BAD)
+      throw Failure("", PQerrorMessage(handle.get()), true);
+    // The socket may be another one at each step: the next host of several.
+    stream_descriptor socket(executor, PQsocket(handle.get()));
+    boost::system::error_code problem;
+    co_await socket.async_wait(
+        poll == PGRES_POLLING_READING ? stream_descriptor::wait_read : stream_descriptor::wait_write,
+        asio::redirect_error(asio::use_awaitable, problem));
+    socket.release();
+    if (problem) throw Failure("", problem.message(), true);
+    poll = PQconnectPoll(handle.get());
+  }
+  if (PQsetnonblocking(handle.get(), 1) != 0 || PQenterPipelineMode(handle.get()) != 1)
+    throw Failure("", PQerrorMessage(handle.get()), true);
+  co_return std::unique_ptr<Connection>(new Connection(handle.release(), executor));
+}
+
+Connection::Connection(PGconn* handle, asio::any_io_executor executor)
+    : handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)) {}
+
+Connection::~Connection() { socket_.release(); }  // libpq closes it
+
+void Connection::raise() {
+  lost_ = true;
+  throw Failure("", PQerrorMessage(handle_.get()), true);
+}
+
+void Connection::add(const Statement& statement) {
+  const auto types = statement.params.types();
+  const auto values = statement.params.values();
+  const auto lengths = statement.params.lengths();
+  const std::vector<int> formats(types.size(), 1);
+  if (PQsendQueryParams(handle_.get(), statement.sql.c_str(), static_cast<int>(types.size()), types.data(),
+                        values.data(), lengths.data(), formats.data(), 1) != 1)
+    raise();
+  added_ += 1;
+}
+
+Task<void> Connection::wait(stream_descriptor::wait_type what) {
+  boost::system::error_code problem;
+  co_await socket_.async_wait(what, asio::redirect_error(asio::use_awaitable, problem));
+  if (problem) raise();
+}
+
+// The server may answer before it has read everything: both sides would wait if only one were served.
+Task<void> Connection::send_all() {
+  for (int left = PQflush(handle_.get()); left != 0; left = PQflush(handle_.get())) {
+    if (left < 0) raise();
+    co_await wait(stream_descriptor::wait_write);
+    if (PQconsumeInput(handle_.get()) != 1) raise();
+  }
+}
+
+Task<PGresult*> Connection::next_result() {
+  while (PQisBusy(handle_.get())) {
+    co_await wait(stream_descriptor::wait_read);
+    if (PQconsumeInput(handle_.get()) != 1) raise();
+  }
+  co_return PQgetResult(handle_.get());
+}
+
+Task<std::vector<Rows>> Connection::run() {
+  if (PQpipelineSync(handle_.get()) != 1) raise();
+  const std::size_t expected = std::exchange(added_, 0);
+  co_await send_all();
+  std::vector<Rows> results;
+  std::optional<Failure> failure;
+  for (std::size_t i = 0; i <= expected; ++i) {
+    PGresult* result = co_await next_result();
+    if (!result) raise();
+    // Behind the first failure everything is "aborted" up to the sync.
+    if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED) {
+      PQclear(result);
+    } else {
+      try {
+        results.push_back(check(handle_.get(), result));
+      } catch (const Failure& found) {
+        if (!failure) failure.emplace(found);
+        if (found.lost) {
+          lost_ = true;
+          break;
+        }
+      }
+    }
+    // Each statement's results end with a null; the sync has none.
+    if (i < expected && (co_await next_result()) != nullptr) raise();
+  }
+  if (failure) throw *failure;
+  results.pop_back();  // the sync
+  co_return results;
+}
+
+}  // namespace latchkey::pg

@@ -1,0 +1,43 @@
+// Connection: one connection to PostgreSQL, driven by coroutines of one io_context; it has no thread. Statements that
+// are queued go out together, in libpq's pipeline mode: a batch costs one round trip, not one per statement.
+//
+// Statements are parsed anew each time: named ones do not survive a pooler in transaction mode, and plans made on empty
+// tables would stay.
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <memory>
+
+#include "base/task.hpp"
+#include "store/postgres/wire.hpp"
+
+namespace latchkey::pg {
+
+class Connection {
+ public:
+  // Throws Failure.
+  static Task<std::unique_ptr<Connection>> connect(std::string url);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void add(const Statement& statement);
+  void add(std::string_view sql) { add(Statement{std::string(sql), {}}); }
+  // Sends what was added and gives the results in order. Throws the first Failure; what followed it was not executed.
+  Task<std::vector<Rows>> run();
+  bool is_lost() const { return lost_ || PQstatus(handle_.get()) == CONNECTION_BAD; }
+
+ private:
+  Connection(PGconn* handle, boost::asio::any_io_executor executor);
+  Task<void> wait(boost::asio::posix::stream_descriptor::wait_type what);
+  Task<void> send_all();
+  Task<PGresult*> next_result();
+  [[noreturn]] void raise();
+
+  std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
+  boost::asio::posix::stream_descriptor socket_;
+  std::size_t added_ = 0;
+  bool lost_ = false;
+};
+
+}  // namespace latchkey::pg

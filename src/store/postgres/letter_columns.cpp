@@ -1,0 +1,138 @@
+#include "store/postgres/letter_columns.hpp"
+
+#include <cstring>
+
+#include "store/postgres/run_columns.hpp"
+
+namespace latchkey::pg {
+
+const char* const kLetterColumns =
+    "id, tenant, function, code, reason, latest_run, count, opened_at, updated_at, acknowledged_at, acknowledged_by";
+const char* const kMemberColumns = "run, generation, key, code, reason, attempts, effect, at";
+
+namespace {
+
+std::optional<Instant> instant(const Rows& rows, int row, int column) {
+  if (rows.is_null(row, column)) return std::nullopt;
+  return from_ms(rows.integer(row, column));
+}
+
+std::optional<std::int64_t> ms(const std::optional<Instant>& at) {
+  return at ? std::optional(to_ms(*at)) : std::nullopt;
+}
+
+Params letter_params(const DeadLetter& letter) {
+  return Params()
+      .add(seq_of(letter.id))
+      .add(letter.id)
+      .add(std::string_view(letter.tenant))
+      .add(std::string_view(letter.function))
+      .add(std::string_view(letter.code))
+      .add_bytes(letter.reason)
+      .add(letter.latest_run)
+      .add(static_cast<std::int64_t>(letter.count))
+      .add(to_ms(letter.opened_at))
+      .add(to_ms(letter.updated_at))
+      .add_or_null(ms(letter.acknowledged_at))
+      .add(std::string_view(letter.acknowledged_by));
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    words.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+}  // namespace
+
+DeadLetter read_letter(const Rows& rows, int row) {
+  DeadLetter letter;
+  letter.id = rows.uuid(row, 0);
+  letter.tenant = rows.bytes(row, 1);
+  letter.function = rows.bytes(row, 2);
+  letter.code = rows.bytes(row, 3);
+  letter.reason = rows.bytes(row, 4);
+  letter.latest_run = rows.uuid(row, 5);
+  letter.count = static_cast<std::uint64_t>(rows.integer(row, 6));
+  letter.opened_at = from_ms(rows.integer(row, 7));
+  letter.updated_at = from_ms(rows.integer(row, 8));
+  letter.acknowledged_at = instant(rows, row, 9);
+  letter.acknowledged_by = rows.bytes(row, 10);
+  return letter;
+}
+
+Statement insert_letter(const DeadLetter& letter) {
+  return {"INSERT INTO latchkey.dead_letters VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+          letter_params(letter)};
+}
+
+Statement update_letter(const DeadLetter& letter) {
+  return {
+      "UPDATE latchkey.dead_letters SET id = $2, tenant = $3, function = $4, code = $5, reason = $6, latest_run = $7, "
+      "count = $8, opened_at = $9, updated_at = $10, acknowledged_at = $11, acknowledged_by = $12 WHERE number = $1",
+      letter_params(letter)};
+}
+
+DeadLetterMember read_member(const Rows& rows, int row) {
+  return {.run = rows.uuid(row, 0),
+          .generation = static_cast<std::uint32_t>(rows.integer(row, 1)),
+          .key = std::string(rows.bytes(row, 2)),
+          .code = std::string(rows.bytes(row, 3)),
+          .reason = std::string(rows.bytes(row, 4)),
+          .attempts = static_cast<std::uint32_t>(rows.integer(row, 5)),
+          .effect = static_cast<Effect>(rows.integer(row, 6)),
+          .at = from_ms(rows.integer(row, 7))};
+}
+
+Statement put_member(const DeadLetterMember& member, const Uuid& letter) {
+  return {
+      "INSERT INTO latchkey.dead_letter_members VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) "
+      "ON CONFLICT (seq, generation) DO UPDATE SET letter = excluded.letter, code = excluded.code, reason = "
+      "excluded.reason, attempts = excluded.attempts, effect = excluded.effect, at = excluded.at",
+      Params()
+          .add(seq_of(member.run))
+          .add(std::int64_t{member.generation})
+          .add(seq_of(letter))
+          .add(member.run)
+          .add_bytes(member.key)
+          .add(std::string_view(member.code))
+          .add_bytes(member.reason)
+          .add(std::int64_t{member.attempts})
+          .add(static_cast<std::int64_t>(member.effect))
+          .add(to_ms(member.at))};
+}
+
+Statement insert_token(const TokenRecord& token) {
+  std::string tenants;
+  for (const std::string& tenant : token.tenants) tenants += (tenants.empty() ? "" : " ") + tenant;
+  return {"INSERT INTO latchkey.tokens VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+          Params()
+              .add(std::string_view(token.id))
+              .add(token.secret_hash)
+              .add(std::string_view(token.name))
+              .add(static_cast<std::int64_t>(token.role))
+              .add(std::string_view(tenants))
+              .add(to_ms(token.created_at))
+              .add_or_null(ms(token.expires_at))
+              .add_or_null(ms(token.revoked_at))};
+}
+
+TokenRecord read_token(const Rows& rows, int row) {
+  TokenRecord token;
+  token.id = rows.bytes(row, 0);
+  if (const auto hash = rows.bytes(row, 1); hash.size() == token.secret_hash.size())
+    std::memcpy(token.secret_hash.data(), hash.data(), hash.size());
+  token.name = rows.bytes(row, 2);
+  token.role = static_cast<Role>(rows.integer(row, 3));
+  token.tenants = split(rows.bytes(row, 4));
+  token.created_at = from_ms(rows.integer(row, 5));
+  token.expires_at = instant(rows, row, 6);
+  token.revoked_at = instant(rows, row, 7);
+  return token;
+}
+
+}  // namespace latchkey::pg

@@ -1,0 +1,22 @@
+// How dead letters and tokens lie in their tables.
+#pragma once
+
+#include "store/postgres/wire.hpp"
+#include "store/records.hpp"
+#include "store/tables.hpp"
+
+namespace latchkey::pg {
+
+extern const char* const kLetterColumns;
+DeadLetter read_letter(const Rows& rows, int row);
+Statement insert_letter(const DeadLetter& letter);
+Statement update_letter(const DeadLetter& letter);
+
+extern const char* const kMemberColumns;
+DeadLetterMember read_member(const Rows& rows, int row);
+Statement put_member(const DeadLetterMember& member, const Uuid& letter);
+
+Statement insert_token(const TokenRecord& token);
+TokenRecord read_token(const Rows& rows, int row);
+
+}  // namespace latchkey::pg

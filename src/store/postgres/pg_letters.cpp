@@ -1,0 +1,140 @@
+// Dead letters of a batch. The open entry is kept with the batch: many runs may fail into it at once. All else is
+// asked.
+#include "store/listing.hpp"
+#include "store/packing.hpp"
+#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/pg_tables.hpp"
+
+namespace latchkey::pg {
+namespace {
+
+std::string name_of(std::string_view what, const Uuid& id, std::string_view more = "") {
+  return std::string(what) + ":" + to_string(id) + ":" + std::string(more);
+}
+
+}  // namespace
+
+Uuid PgTables::add_dead_letter(const Run& run) {
+  const LetterName name{run.head->tenant, run.head->function};
+  const auto at = letters_.find(name);
+  if (at == letters_.end()) {
+    needs_.letters.insert(name);
+    throw Missing{};
+  }
+  const DeadLetterMember member = describe_member(run);
+  DeadLetter letter = at->second.now ? *at->second.now : open_entry(next_id(member.at), run);
+  add_to_entry(letter, member);
+  remember(letters_, name);
+  auto& slot = letters_[name];
+  slot.now = letter;
+  slot.is_changed = true;
+  write(put_member(member, letter.id));
+  return letter.id;
+}
+
+bool PgTables::has_unread_dead_letter(RunId run) {
+  if (const auto known = unread_.find(seq_of(run)); known != unread_.end()) return known->second;
+  return !ask(name_of("unread", run), [&] {
+            return Statement{
+                "SELECT 1 FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = "
+                "m.letter WHERE m.seq = $1 AND l.acknowledged_at IS NULL LIMIT 1",
+                Params().add(seq_of(run))};
+          }).empty();
+}
+
+std::optional<Uuid> PgTables::dead_letter_of(const Run& run) {
+  if (!run.as<Failed>()) return std::nullopt;
+  const Rows& rows = ask(name_of("letter_of", run.id(), std::to_string(run.generation)), [&] {
+    return Statement{
+        "SELECT l.id FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = m.letter "
+        "WHERE m.seq = $1 AND m.generation = $2",
+        Params().add(seq_of(run.id())).add(std::int64_t{run.generation})};
+  });
+  return rows.empty() ? std::nullopt : std::optional(rows.uuid(0, 0));
+}
+
+std::optional<DeadLetter> PgTables::find_dead_letter(Uuid id) {
+  const Rows& rows = ask(name_of("letter", id), [&] {
+    return Statement{std::string("SELECT ") + kLetterColumns +
+                         " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 FOR UPDATE NOWAIT",
+                     Params().add(seq_of(id)).add(id)};
+  });
+  return rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0));
+}
+
+std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
+  const Rows& rows = ask(name_of("members", dead_letter, write_place(after) + "/" + std::to_string(limit)), [&] {
+    return Statement{std::string("SELECT ") + kMemberColumns +
+                         " FROM latchkey.dead_letter_members WHERE letter = $1 AND (seq, generation) > ($2, $3) "
+                         "ORDER BY seq, generation LIMIT $4",
+                     Params()
+                         .add(seq_of(dead_letter))
+                         .add(static_cast<std::int64_t>(after.counter))
+                         .add(std::int64_t{after.generation})
+                         .add(std::int64_t{limit})};
+  });
+  std::vector<DeadLetterMember> members;
+  for (int row = 0; row < rows.size(); ++row) members.push_back(read_member(rows, row));
+  return members;
+}
+
+std::optional<DeadLetterMember> PgTables::find_member(Uuid dead_letter, RunId run) {
+  const Rows& rows = ask(name_of("member", dead_letter, to_string(run)), [&] {
+    return Statement{std::string("SELECT ") + kMemberColumns +
+                         " FROM latchkey.dead_letter_members WHERE letter = $1 AND seq = $2 AND run = $3 "
+                         "ORDER BY generation DESC LIMIT 1",
+                     Params().add(seq_of(dead_letter)).add(seq_of(run)).add(run)};
+  });
+  return rows.empty() ? std::nullopt : std::optional(read_member(rows, 0));
+}
+
+bool PgTables::add_step(const DeadLetterMember& member, const MemberStep& step) {
+  const auto kind = static_cast<std::int64_t>(step.kind);
+  const std::string name = name_of("step", member.run, std::to_string(member.generation) + "/" + std::to_string(kind));
+  if (!ask(name, [&] {
+         return Statement{"SELECT 1 FROM latchkey.dead_letter_steps WHERE seq = $1 AND generation = $2 AND kind = $3",
+                          Params().add(seq_of(member.run)).add(std::int64_t{member.generation}).add(kind)};
+       }).empty())
+    return false;
+  write({"INSERT INTO latchkey.dead_letter_steps VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
+         Params()
+             .add(seq_of(member.run))
+             .add(std::int64_t{member.generation})
+             .add(kind)
+             .add(std::string_view(step.by))
+             .add(to_ms(step.at))
+             .add_bytes(step.note)});
+  return true;
+}
+
+void PgTables::erase_members(RunId run) {
+  const Rows& rows = ask(name_of("letters_of", run), [&] {
+    return Statement{"SELECT DISTINCT letter FROM latchkey.dead_letter_members WHERE seq = $1",
+                     Params().add(seq_of(run))};
+  });
+  if (rows.empty()) return;
+  write({"DELETE FROM latchkey.dead_letter_members WHERE seq = $1", Params().add(seq_of(run))});
+  write({"DELETE FROM latchkey.dead_letter_steps WHERE seq = $1", Params().add(seq_of(run))});
+  for (int row = 0; row < rows.size(); ++row)
+    write(
+        {"DELETE FROM latchkey.dead_letters WHERE number = $1 AND acknowledged_at IS NOT NULL AND NOT EXISTS "
+         "(SELECT 1 FROM latchkey.dead_letter_members WHERE letter = $1)",
+         Params().add(rows.integer(row, 0))});
+}
+
+void PgTables::add_duplicates(const DuplicateNote& note) {
+  if (!find(note.run)) return;
+  if (!seen_.contains(note.run)) {
+    const Rows& rows = ask(name_of("duplicates", note.run), [&] {
+      return Statement{"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_of(note.run))};
+    });
+    remember(seen_, note.run);
+    seen_[note.run] = rows.empty() ? Duplicates{} : decode_duplicates(rows.bytes(0, 0));
+  }
+  remember(seen_, note.run);
+  merge_duplicates(seen_[note.run], note.seen);
+  write({"INSERT INTO latchkey.duplicates VALUES ($1, $2) ON CONFLICT (seq) DO UPDATE SET seen = excluded.seen",
+         Params().add(seq_of(note.run)).add_bytes(encode_duplicates(seen_[note.run]))});
+}
+
+}  // namespace latchkey::pg

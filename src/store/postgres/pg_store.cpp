@@ -1,0 +1,97 @@
+#include "store/postgres/pg_store.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <limits>
+
+#include "store/postgres/schema.sql.hpp"
+
+namespace latchkey {
+namespace {
+
+constexpr int kFormat = 1;
+constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings settings, Clock& clock, Random& random) {
+  std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(settings), clock, random));
+  try {
+    store->set_up();
+  } catch (const pg::Failure& failure) {
+    return fail(Code::STORE_UNAVAILABLE, std::string("PostgreSQL: ") + failure.what());
+  } catch (const TablesError& error) {
+    return fail(error.code, error.what());
+  }
+  for (unsigned lane = 0; lane < store->settings_.lanes; ++lane)
+    boost::asio::co_spawn(store->context_, store->work(lane), boost::asio::detached);
+  store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
+  return store;
+}
+
+PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& random)
+    : settings_(std::move(settings)),
+      steady_(clock),
+      random_(random),
+      database_clock_(clock),
+      session_(settings_.url),
+      next_deadline_ms_(kNoDeadline) {}
+
+PostgresStore::~PostgresStore() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  boost::asio::post(context_, [this] { wake_.cancel(); });
+  if (thread_.joinable()) thread_.join();
+  const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
+  for (auto& command : waiting_) command->finish(&closed);
+}
+
+// One of several hosts that start at once sets it up; the others wait for it.
+void PostgresStore::set_up() {
+  using namespace pg;
+  const auto exists = [&] { return !session_.run({"SELECT to_regclass('latchkey.state')::text", {}}).is_null(0, 0); };
+  if (!exists()) {
+    session_.execute("BEGIN; SELECT pg_advisory_xact_lock(7420, 1)");
+    if (exists()) {
+      session_.execute("ROLLBACK");
+    } else {
+      session_.execute(std::string(sql::schema) + "; COMMIT");
+    }
+  }
+  const Rows format = session_.run({"SELECT format FROM latchkey.state", {}});
+  if (format.empty() || format.integer(0, 0) != kFormat)
+    throw TablesError(Code::STORE_FORMAT, "the database was set up by another version of Latchkey");
+  const Rows state =
+      session_.run({"SELECT (SELECT min(deadline) FROM latchkey.runs WHERE deadline IS NOT NULL), (extract(epoch FROM "
+                    "clock_timestamp()) * 1000)::bigint, last_value FROM latchkey.clock",
+                    {}});
+  if (!state.is_null(0, 0)) next_deadline_ms_ = state.integer(0, 0);
+  database_clock_.set(from_ms(state.integer(0, 1)));
+  Clock& clock = settings_.clock ? *settings_.clock : static_cast<Clock&>(database_clock_);
+  clock_mark_ms_ = state.integer(0, 2);
+  // The mark is ahead of what was used: only a clock that was set back needs it.
+  const bool was_set_back = to_ms(clock.now()) + kMarkAhead.count() < clock_mark_ms_;
+  clock_.emplace(clock, was_set_back ? from_ms(clock_mark_ms_) : Instant{});
+}
+
+std::optional<Instant> PostgresStore::next_deadline() {
+  const std::int64_t ms = next_deadline_ms_;
+  return ms == kNoDeadline ? std::nullopt : std::optional(from_ms(ms));
+}
+
+std::optional<Error> PostgresStore::find_failure() {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void PostgresStore::tell_failure(std::optional<Error> failure) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(failure);
+}
+
+}  // namespace latchkey

@@ -1,0 +1,148 @@
+// The verbs: each becomes a command for the lanes.
+#include <boost/asio/post.hpp>
+#include <future>
+
+#include "base/assert.hpp"
+#include "store/postgres/pg_store.hpp"
+
+namespace latchkey {
+
+using namespace pg;
+
+namespace {
+
+template <class T, class Plan, class Apply>
+class TypedCommand final : public PgCommand {
+ public:
+  TypedCommand(Done<T> done, Plan plan, Apply apply)
+      : done_(std::move(done)), plan_(std::move(plan)), apply_(std::move(apply)) {}
+  void plan(Needs& needs) override { plan_(needs); }
+  void apply(Applying with) override { reply_.emplace(apply_(with)); }
+  void finish(const Error* failed) override {
+    if (failed) return done_(std::unexpected(*failed));
+    LK_ASSERT(reply_);
+    done_(std::move(*reply_));
+  }
+
+ private:
+  Done<T> done_;
+  Plan plan_;
+  Apply apply_;
+  std::optional<T> reply_;
+};
+
+template <class Request>
+using Many = std::shared_ptr<const std::vector<Request>>;
+
+template <class Request>
+Many<Request> share(std::vector<Request> requests) {
+  return std::make_shared<const std::vector<Request>>(std::move(requests));
+}
+
+template <auto one, class Request>
+auto each(Many<Request> requests) {
+  return [requests](Applying with) {
+    std::vector<decltype(one(with, requests->front()))> replies;
+    replies.reserve(requests->size());
+    for (const Request& request : *requests) replies.push_back(one(with, request));
+    return replies;
+  };
+}
+
+template <class Request>
+auto plan_runs(Many<Request> requests) {
+  return [requests](Needs& needs) {
+    for (const Request& request : *requests) needs.runs.insert(seq_of(request.id));
+  };
+}
+
+void plan_key(Needs& needs, const auto& request) {
+  needs.counters += 1;
+  if (const auto hash = lookup_hash(request)) needs.keys.insert(*hash);
+}
+
+constexpr auto kNothing = [](Needs&) {};
+
+}  // namespace
+
+template <class T, class Plan, class Apply>
+void PostgresStore::submit(Done<T> done, Plan plan, Apply apply) {
+  std::unique_ptr<PgCommand> command =
+      std::make_unique<TypedCommand<T, Plan, Apply>>(std::move(done), std::move(plan), std::move(apply));
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closing_) waiting_.push_back(std::move(command));
+  }
+  if (!command) return boost::asio::post(context_, [this] { wake_.cancel(); });
+  const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
+  command->finish(&closed);
+}
+
+template <class T, class Plan, class Apply>
+Result<T> PostgresStore::call(Plan plan, Apply apply) {
+  auto promise = std::make_shared<std::promise<Result<T>>>();
+  auto answer = promise->get_future();
+  submit<T>([promise](Result<T> reply) { promise->set_value(std::move(reply)); }, std::move(plan), std::move(apply));
+  return answer.get();
+}
+
+void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
+  const auto shared = std::make_shared<const ClaimRequest>(std::move(request));
+  submit(
+      std::move(done), [shared](Needs& needs) { plan_key(needs, *shared); },
+      [shared](Applying with) { return apply_claim(with, *shared); });
+}
+void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
+  const auto shared = share(std::move(requests));
+  submit(std::move(done), plan_runs(shared), each<apply_extend>(shared));
+}
+void PostgresStore::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
+  const auto shared = share(std::move(requests));
+  submit(std::move(done), plan_runs(shared), each<apply_settle>(shared));
+}
+void PostgresStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) {
+  const auto shared = share(std::move(requests));
+  submit(
+      std::move(done),
+      [shared](Needs& needs) {
+        for (const EnqueueRequest& request : *shared) {
+          plan_key(needs, request);
+          for (const RunId& predecessor : request.after) needs.runs.insert(seq_of(predecessor));
+        }
+      },
+      each<apply_enqueue>(shared));
+}
+void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
+  const auto shared = std::make_shared<const TakeRequest>(std::move(request));
+  submit(
+      std::move(done), [shared](Needs& needs) { needs.ready[{shared->tenant, shared->functions}] += shared->limit; },
+      [shared](Applying with) { return apply_take(with, *shared); });
+}
+void PostgresStore::move(MoveRequest request, Done<MoveReply> done) {
+  submit(
+      std::move(done), [id = request.id](Needs& needs) { needs.runs.insert(seq_of(id)); },
+      [request = std::move(request)](Applying with) { return apply_move(with, request); });
+}
+void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
+  submit(std::move(done), kNothing, [limit](Applying with) { return apply_sweep(with, limit); });
+}
+void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
+  submit(std::move(done), kNothing, [retention, limit](Applying with) { return apply_purge(with, retention, limit); });
+}
+void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) {
+  const auto shared = share(std::move(notes));
+  submit(
+      std::move(done),
+      [shared](Needs& needs) {
+        for (const DuplicateNote& note : *shared) needs.runs.insert(seq_of(note.run));
+      },
+      [shared](Applying with) {
+        for (const DuplicateNote& note : *shared) with.tables.add_duplicates(note);
+        return std::monostate{};
+      });
+}
+Result<std::optional<LetterMoved>> PostgresStore::move_dead_letter(const LetterMove& wish) {
+  return call<std::optional<LetterMoved>>(kNothing, [wish](Applying with) { return apply_letter_move(with, wish); });
+}
+
+}  // namespace latchkey

@@ -1,0 +1,163 @@
+#include "store/postgres/wire.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "base/assert.hpp"
+
+namespace latchkey::pg {
+namespace {
+
+void put32(std::string& to, std::int64_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) to.push_back(static_cast<char>(value >> shift));
+}
+void put64(std::string& to, std::int64_t value) {
+  for (int shift = 56; shift >= 0; shift -= 8) to.push_back(static_cast<char>(value >> shift));
+}
+
+Oid array_of(Type type) {
+  switch (type) {
+    case Type::boolean:
+      return 1000;
+    case Type::bytes:
+      return 1001;
+    case Type::int8:
+      return 1016;
+    case Type::int4:
+      return 1007;
+    case Type::text:
+      return 1009;
+    case Type::uuid:
+      return 2951;
+  }
+  LK_ASSERT(false);
+}
+
+}  // namespace
+
+Column::Column(Type type) : type_(type) {}
+
+Column& Column::add(std::int64_t value) {
+  if (type_ == Type::int4) {
+    put32(elements_, 4);
+    put32(elements_, value);
+  } else {
+    put32(elements_, 8);
+    put64(elements_, value);
+  }
+  size_ += 1;
+  return *this;
+}
+
+Column& Column::add(std::string_view value) {
+  put32(elements_, static_cast<std::int64_t>(value.size()));
+  elements_.append(value);
+  size_ += 1;
+  return *this;
+}
+
+Column& Column::add(const Uuid& id) {
+  return add(std::string_view(reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()));
+}
+
+Column& Column::add(const Digest& digest) {
+  return add(std::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
+}
+
+Column& Column::add_null() {
+  put32(elements_, -1);
+  size_ += 1;
+  has_null_ = true;
+  return *this;
+}
+
+std::string Column::finish() const {
+  std::string array;
+  array.reserve(20 + elements_.size());
+  put32(array, size_ > 0 ? 1 : 0);  // dimensions
+  put32(array, has_null_ ? 1 : 0);
+  put32(array, static_cast<std::int64_t>(type_));
+  if (size_ == 0) return array;
+  put32(array, size_);
+  put32(array, 1);  // lower bound
+  array.append(elements_);
+  return array;
+}
+
+Params& Params::put(Oid type, std::string value) {
+  types_.push_back(type);
+  values_.emplace_back(std::move(value));
+  return *this;
+}
+Params& Params::add(std::int64_t value) {
+  std::string bytes;
+  put64(bytes, value);
+  return put(static_cast<Oid>(Type::int8), std::move(bytes));
+}
+Params& Params::add(bool value) { return put(static_cast<Oid>(Type::boolean), std::string(1, value ? '\1' : '\0')); }
+Params& Params::add(std::string_view text) { return put(static_cast<Oid>(Type::text), std::string(text)); }
+Params& Params::add_bytes(std::string_view bytes) { return put(static_cast<Oid>(Type::bytes), std::string(bytes)); }
+Params& Params::add(const Uuid& id) {
+  return put(static_cast<Oid>(Type::uuid), std::string(reinterpret_cast<const char*>(id.bytes.data()), 16));
+}
+Params& Params::add(const Column& column) { return put(array_of(column.type()), column.finish()); }
+Params& Params::add_null(Type type) {
+  types_.push_back(static_cast<Oid>(type));
+  values_.emplace_back();
+  return *this;
+}
+
+std::vector<const char*> Params::values() const {
+  std::vector<const char*> values;
+  for (const auto& value : values_) values.push_back(value ? value->data() : nullptr);
+  return values;
+}
+std::vector<int> Params::lengths() const {
+  std::vector<int> lengths;
+  for (const auto& value : values_) lengths.push_back(value ? static_cast<int>(value->size()) : 0);
+  return lengths;
+}
+
+std::int64_t Rows::touched() const {
+  const std::string_view text = PQcmdTuples(result_.get());
+  std::int64_t count = 0;
+  std::from_chars(text.data(), text.data() + text.size(), count);
+  return count;
+}
+
+std::int64_t Rows::integer(int row, int column) const {
+  const auto value = bytes(row, column);
+  std::uint64_t bits = !value.empty() && (value.front() & 0x80) ? ~std::uint64_t{0} : 0;
+  for (const char byte : value) bits = bits << 8 | static_cast<unsigned char>(byte);
+  return static_cast<std::int64_t>(bits);
+}
+
+bool Rows::boolean(int row, int column) const {
+  const auto value = bytes(row, column);
+  return !value.empty() && value.front() != '\0';
+}
+
+std::string_view Rows::bytes(int row, int column) const {
+  if (is_null(row, column)) return {};
+  return {PQgetvalue(result_.get(), row, column), static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+Uuid Rows::uuid(int row, int column) const {
+  Uuid id;
+  const auto value = bytes(row, column);
+  std::memcpy(id.bytes.data(), value.data(), std::min(value.size(), id.bytes.size()));
+  return id;
+}
+
+Rows check(PGconn* connection, PGresult* result) {
+  Rows rows(result);
+  const auto status = PQresultStatus(result);
+  if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_PIPELINE_SYNC) return rows;
+  const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  const bool lost = PQstatus(connection) == CONNECTION_BAD;
+  throw Failure(state ? state : "", message ? message : PQerrorMessage(connection), lost);
+}
+
+}  // namespace latchkey::pg
