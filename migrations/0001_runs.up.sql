@@ -23,6 +23,9 @@ CREATE SEQUENCE latchkey.counters INCREMENT BY 1000 MINVALUE 1 MAXVALUE 17592186
 -- The store's time never falls below this, whatever the database's clock does. Written about once a second, a second ahead.
 CREATE SEQUENCE latchkey.clock MINVALUE 0 START 0;
 
+-- Where purging goes on: the last run that was looked at.
+CREATE SEQUENCE latchkey.purged MINVALUE 0 START 0;
+
 -- Every batch that changes something leaves its name: one whose commit is unknown is written again under the same name,
 -- and this primary key says whether it had been kept.
 CREATE TABLE latchkey.batches (

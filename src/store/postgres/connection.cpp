@@ -1,5 +1,6 @@
 #include "store/postgres/connection.hpp"
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -10,21 +11,29 @@ namespace latchkey::pg {
 namespace asio = boost::asio;
 using asio::posix::stream_descriptor;
 
-Task<std::unique_ptr<Connection>> Connection::connect(std::string url) {
+Task<std::unique_ptr<Connection>> Connection::connect(std::string url, Duration limit) {
   const auto executor = co_await asio::this_coro::executor;
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle(PQconnectStart(url.c_str()), &PQfinish);
   if (!handle) throw std::bad_alloc();
+  // libpq's own limit holds for its blocking calls only.
+  asio::steady_timer timer(executor, limit);
   for (PostgresPollingStatusType poll = PGRES_POLLING_WRITING; poll != PGRES_POLLING_OK;) {
     if (poll == PGRES_POLLING_FAILED || PQstatus(handle.get()) == CONNECTION_BAD)
       throw Failure("", PQerrorMessage(handle.get()), true);
     // The socket may be another one at each step: the next host of several.
     stream_descriptor socket(executor, PQsocket(handle.get()));
+    timer.async_wait([&socket](boost::system::error_code cancelled) {
+      if (!cancelled) socket.cancel();
+    });
     boost::system::error_code problem;
     co_await socket.async_wait(
         poll == PGRES_POLLING_READING ? stream_descriptor::wait_read : stream_descriptor::wait_write,
         asio::redirect_error(asio::use_awaitable, problem));
+    timer.cancel();
+    co_await asio::post(executor, asio::use_awaitable);  // whatever the timer had still to say is said
     socket.release();
-    if (problem) throw Failure("", problem.message(), true);
+    if (problem)
+      throw Failure("", problem == asio::error::operation_aborted ? "no answer in time" : problem.message(), true);
     poll = PQconnectPoll(handle.get());
   }
   if (PQsetnonblocking(handle.get(), 1) != 0 || PQenterPipelineMode(handle.get()) != 1)
@@ -33,7 +42,15 @@ Task<std::unique_ptr<Connection>> Connection::connect(std::string url) {
 }
 
 Connection::Connection(PGconn* handle, asio::any_io_executor executor)
-    : handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)) {}
+    : handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), timer_(executor) {
+  PQsetNoticeReceiver(
+      handle,
+      [](void* self, const PGresult* notice) {
+        const char* severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+        if (severity && std::string_view(severity) == "WARNING") static_cast<Connection*>(self)->warned_ = true;
+      },
+      this);
+}
 
 Connection::~Connection() { socket_.release(); }  // libpq closes it
 
@@ -76,7 +93,20 @@ Task<PGresult*> Connection::next_result() {
   co_return PQgetResult(handle_.get());
 }
 
-Task<std::vector<Rows>> Connection::run() {
+Task<std::vector<Rows>> Connection::run(Duration limit) {
+  warned_ = false;
+  timer_.expires_after(limit);
+  timer_.async_wait([this, alive = std::weak_ptr(alive_), number = ++runs_](boost::system::error_code cancelled) {
+    // It may come late: when the connection is gone, or carries the next run.
+    if (!cancelled && !alive.expired() && number == runs_) socket_.cancel();
+  });
+  auto results = co_await collect();
+  ++runs_;
+  timer_.cancel();
+  co_return results;
+}
+
+Task<std::vector<Rows>> Connection::collect() {
   if (PQpipelineSync(handle_.get()) != 1) raise();
   const std::size_t expected = std::exchange(added_, 0);
   co_await send_all();

@@ -6,17 +6,19 @@
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <memory>
 
 #include "base/task.hpp"
+#include "base/time.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace latchkey::pg {
 
 class Connection {
  public:
-  // Throws Failure.
-  static Task<std::unique_ptr<Connection>> connect(std::string url);
+  // Throws Failure; also when it takes longer than that.
+  static Task<std::unique_ptr<Connection>> connect(std::string url, Duration limit);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -24,7 +26,10 @@ class Connection {
   void add(const Statement& statement);
   void add(std::string_view sql) { add(Statement{std::string(sql), {}}); }
   // Sends what was added and gives the results in order. Throws the first Failure; what followed it was not executed.
-  Task<std::vector<Rows>> run();
+  // Longer than `limit` is as bad as a lost connection.
+  Task<std::vector<Rows>> run(Duration limit);
+  // The server warned during the last run(): at a commit, that it may not be replicated.
+  bool has_warned() const { return warned_; }
   bool is_lost() const { return lost_ || PQstatus(handle_.get()) == CONNECTION_BAD; }
 
  private:
@@ -33,11 +38,16 @@ class Connection {
   Task<void> send_all();
   Task<PGresult*> next_result();
   [[noreturn]] void raise();
+  Task<std::vector<Rows>> collect();
 
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
   boost::asio::posix::stream_descriptor socket_;
   std::size_t added_ = 0;
+  boost::asio::steady_timer timer_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::uint64_t runs_ = 0;
   bool lost_ = false;
+  bool warned_ = false;
 };
 
 }  // namespace latchkey::pg

@@ -23,7 +23,7 @@ std::optional<std::int64_t> ms(const std::optional<Instant>& at) {
 
 Params letter_params(const DeadLetter& letter) {
   return Params()
-      .add(seq_of(letter.id))
+      .add(seq_in(letter.id))
       .add(letter.id)
       .add(std::string_view(letter.tenant))
       .add(std::string_view(letter.function))
@@ -88,22 +88,25 @@ DeadLetterMember read_member(const Rows& rows, int row) {
           .at = from_ms(rows.integer(row, 7))};
 }
 
-Statement put_member(const DeadLetterMember& member, const Uuid& letter) {
+Statement put_member(const DeadLetterMember& member, const Uuid& letter, std::string_view tenant) {
   return {
-      "INSERT INTO latchkey.dead_letter_members VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) "
+      "INSERT INTO latchkey.dead_letter_members (seq, generation, letter, run, key, code, reason, attempts, effect, "
+      "at, "
+      "tenant) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) "
       "ON CONFLICT (seq, generation) DO UPDATE SET letter = excluded.letter, code = excluded.code, reason = "
       "excluded.reason, attempts = excluded.attempts, effect = excluded.effect, at = excluded.at",
       Params()
-          .add(seq_of(member.run))
+          .add(seq_in(member.run))
           .add(std::int64_t{member.generation})
-          .add(seq_of(letter))
+          .add(seq_in(letter))
           .add(member.run)
           .add_bytes(member.key)
           .add(std::string_view(member.code))
           .add_bytes(member.reason)
           .add(std::int64_t{member.attempts})
           .add(static_cast<std::int64_t>(member.effect))
-          .add(to_ms(member.at))};
+          .add(to_ms(member.at))
+          .add(tenant)};
 }
 
 Statement insert_token(const TokenRecord& token) {

@@ -14,7 +14,7 @@ Statement update_letter(const DeadLetter& letter);
 
 extern const char* const kMemberColumns;
 DeadLetterMember read_member(const Rows& rows, int row);
-Statement put_member(const DeadLetterMember& member, const Uuid& letter);
+Statement put_member(const DeadLetterMember& member, const Uuid& letter, std::string_view tenant);
 
 Statement insert_token(const TokenRecord& token);
 TokenRecord read_token(const Rows& rows, int row);

@@ -1,10 +1,11 @@
 // The lanes: connections that each take what waits, and carry it through one transaction.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <limits>
 
-#include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_store.hpp"
 
 namespace latchkey {
@@ -13,7 +14,17 @@ using namespace pg;
 
 namespace {
 
-constexpr const char* kClock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+// Every transaction begins so. Plans must not depend on what the tables were like when they were last analysed: every
+// statement is made for its indexes.
+constexpr const char* kBegin =
+    "SELECT set_config('lock_timeout', '50ms', true), set_config('enable_seqscan', 'off', true), "
+    "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
+    "set_config('jit', 'off', true)";
+constexpr const char* kNextDeadline =
+    "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
+    "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
+// How often that is asked under load.
+constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
 
 // Somebody else was faster, or holds what we want: everything is undone, and may be tried again.
 bool is_collision(const Failure& failure) {
@@ -23,28 +34,6 @@ bool is_collision(const Failure& failure) {
 Error describe(const Failure& failure) {
   if (failure.state == "53100") return {Code::STORE_FULL, "the database has no room left; nothing was changed"};
   return {Code::STORE_UNAVAILABLE, "the database could not be written; nothing was changed"};
-}
-
-Column column_of(const auto& values, Type type) {
-  Column column(type);
-  for (const auto& value : values) column.add(value);
-  return column;
-}
-
-// What is done with each result of a round trip, in order.
-using Handlers = std::vector<std::function<void(const Rows&)>>;
-
-void load_runs(PgTables& tables, const Rows& rows, std::vector<Seq>* order = nullptr) {
-  for (int row = 0; row < rows.size(); ++row) {
-    const Seq seq = rows.integer(row, 0);
-    if (order) order->push_back(seq);
-    if (!tables.knows_run(seq)) tables.load_run(read_run(rows, row), rows.boolean(row, kRunColumnCount));
-  }
-}
-
-std::string select_runs() {
-  return std::string("SELECT ") + kRunColumns +
-         ", EXISTS (SELECT 1 FROM latchkey.waits w WHERE w.predecessor = r.seq) FROM latchkey.runs r ";
 }
 
 }  // namespace
@@ -58,6 +47,7 @@ Task<PostgresStore::Batch> PostgresStore::next_batch() {
         batch.push_back(std::move(waiting_.front()));
         waiting_.pop_front();
       }
+      waiting_size_ = waiting_.size();
       if (!batch.empty() || closing_) co_return batch;
     }
     boost::system::error_code ignored;
@@ -65,101 +55,187 @@ Task<PostgresStore::Batch> PostgresStore::next_batch() {
   }
 }
 
-Task<void> PostgresStore::work(std::size_t) {
+Task<void> PostgresStore::work() {
   std::unique_ptr<Connection> connection;
   while (true) {
     Batch batch = co_await next_batch();
-    if (batch.empty()) co_return;
-    co_await apply_batch(connection, batch);
+    if (batch.empty()) break;
+    co_await apply_batch(connection, std::move(batch));
+  }
+  lanes_left_ -= 1;
+  slow_wake_.cancel();
+}
+
+// What somebody else's open transaction holds up: asked for again and again, apart from all that it does not hold up.
+Task<void> PostgresStore::work_slowly() {
+  std::unique_ptr<Connection> connection;
+  while (true) {
+    while (slow_.empty()) {
+      if (lanes_left_ == 0) co_return;
+      boost::system::error_code ignored;
+      co_await slow_wake_.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+    }
+    co_await rest(kSlowPause);
+    const bool closing = is_closing();
+    Batch batch;
+    for (Slow& one : std::exchange(slow_, {})) {
+      if (closing || steady_.elapsed() - one.since > settings_.patience) {
+        const Error held{Code::STORE_UNAVAILABLE, "somebody's open transaction holds this; nothing was changed"};
+        forget_held(*one.command);
+        one.command->finish(&held);
+      } else {
+        one.command->held_since = one.since;
+        batch.push_back(std::move(one.command));
+      }
+    }
+    if (!batch.empty()) co_await apply_batch(connection, std::move(batch));
   }
 }
 
-Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch& batch) {
+void PostgresStore::put_aside(std::unique_ptr<PgCommand> command) {
+  const Duration since = command->held_since.value_or(steady_.elapsed());
+  slow_.push_back({std::move(command), since});
+  slow_wake_.cancel();
+}
+
+Task<void> PostgresStore::rest(Duration span) {
+  boost::asio::steady_timer pause(context_, span);
+  boost::system::error_code ignored;
+  co_await pause.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+}
+
+Task<std::unique_ptr<Connection>> PostgresStore::connect() {
+  return Connection::connect(settings_.url, settings_.reply_max);
+}
+
+bool PostgresStore::is_closing() {
+  const std::lock_guard lock(mutex_);
+  return closing_;
+}
+
+Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch batch) {
   Duration waited{};
-  bool is_unknown = false;
+  Attempt attempt{.name = make_uuid_v7(clock_->now(), random_.next(), random_.next())};
   for (unsigned tries = 1;; ++tries) {
-    bool committing = false;
+    attempt.is_committing = false;
     std::optional<Failure> failure;
     try {
-      if (!connection || connection->is_lost()) connection = co_await Connection::connect(settings_.url);
-      co_await try_batch(*connection, batch, committing);
+      if (!connection || connection->is_lost()) connection = co_await connect();
+      co_await try_batch(*connection, batch, attempt);
     } catch (const Failure& found) {
       failure.emplace(found);
+    } catch (const TablesError& found) {
+      failure.emplace("", found.what(), false);
     }
     if (!failure) {
       tell_failure(std::nullopt);
-      answer(batch, nullptr);
+      for (auto& command : batch) {
+        if (!command->is_applied) {
+          put_aside(std::move(command));
+        } else {
+          if (command->held_since) forget_held(*command);
+          command->finish(nullptr);
+        }
+      }
       co_return;
     }
     if (failure->lost) {
-      is_unknown |= committing;
+      attempt.is_unknown |= attempt.is_committing;
       connection.reset();
       counters_.forget();
     } else {
       try {
         connection->add("ROLLBACK");
-        co_await connection->run();
+        co_await connection->run(settings_.reply_max);
       } catch (const Failure&) {
         connection.reset();
       }
     }
+    const bool is_held_up = failure->state == "55P03";
+    if (is_held_up && !attempt.is_unknown && !std::exchange(attempt.skips, true)) continue;
     const bool may_go_on = failure->lost || is_collision(*failure);
     // One that cannot go on, or waits for somebody, must not hold up the others.
-    if (!is_unknown && batch.size() > 1 && (!may_go_on || failure->state == "55P03")) {
+    if (!attempt.is_unknown && batch.size() > 1 && (!may_go_on || is_held_up)) {
       Batch rest(std::make_move_iterator(batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2)),
                  std::make_move_iterator(batch.end()));
       batch.resize(batch.size() / 2);
-      co_await apply_batch(connection, batch);
-      co_await apply_batch(connection, rest);
+      co_await apply_batch(connection, std::move(batch));
+      co_await apply_batch(connection, std::move(rest));
       co_return;
     }
-    bool closing = false;
-    {
-      const std::lock_guard lock(mutex_);
-      closing = closing_;
+    if (is_held_up && !attempt.is_unknown) {
+      remember_held(*batch.front());
+      put_aside(std::move(batch.front()));
+      co_return;
     }
-    if (!may_go_on || closing || (waited >= settings_.patience && !is_unknown)) {
+    const bool closing = is_closing();
+    if (!may_go_on || closing || (waited >= settings_.patience && !attempt.is_unknown)) {
       spdlog::error("postgres: a batch of {} was not written: {}", batch.size(), failure->what());
       Error error = describe(*failure);
-      if (is_unknown) error.detail = "closed before it was known whether this was kept: ask again";
+      if (attempt.is_unknown) error.detail = "closed before it was known whether this was kept: ask again";
       tell_failure(error);
-      answer(batch, &error);
+      for (const auto& command : batch) {
+        forget_held(*command);
+        command->finish(&error);
+      }
       co_return;
     }
     const Duration span{random_.next() % (failure->lost ? 200 : 5 * tries)};
     waited += span;
-    boost::asio::steady_timer pause(context_, span);
-    boost::system::error_code ignored;
-    co_await pause.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+    co_await rest(span);
   }
 }
 
-Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, bool& committing) {
-  PgTables tables(random_, counters_);
-  tables.purged_to = purged_to_;
+// Whether a batch whose commit is not known was kept: it is if its name is there. If not, the name is taken now, so
+// that it cannot be kept any more behind our back. Either way something is written: when that is durable, on a standby
+// too where there must be one, so is all that came before it.
+Task<bool> PostgresStore::find_kept(Connection& connection, const Attempt& attempt) {
+  connection.add(
+      {"INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET at = "
+       "b.at + 1 RETURNING xmax::text = '0'",
+       Params().add(attempt.name).add(to_ms(clock_->now()))});
+  const auto results = co_await connection.run(settings_.reply_max);
+  const bool is_kept = !results.back().boolean(0, 0);
+  if (is_kept) {
+    connection.add("COMMIT");
+    co_await connection.run(settings_.reply_max);
+    if (connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
+  }
+  co_return is_kept;
+}
+
+Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attempt& attempt) {
+  connection.add("BEGIN");
+  connection.add(kBegin);
+  if (attempt.is_unknown && co_await find_kept(connection, attempt)) co_return;
+  PgTables tables(random_, counters_, heads_);
   Needs needs;
+  std::vector<PgCommand*> left;
   for (const auto& command : batch) {
     command->is_applied = false;
+    if (!command->held_since && is_held(*command)) continue;
     command->plan(needs);
+    left.push_back(command.get());
   }
-  connection.add("BEGIN");
-  connection.add("SET LOCAL lock_timeout = '200ms'");
   Instant now;
-  co_await load(connection, tables, std::move(needs), true, now);
-  for (bool all = false; !all;) {
-    all = true;
-    for (const auto& command : batch) {
-      if (command->is_applied) continue;
+  co_await load(connection, tables, std::move(needs), true, !attempt.skips, now);
+  while (true) {
+    std::vector<PgCommand*> again;
+    for (PgCommand* command : left) {
       tables.begin_command();
       try {
         command->apply({tables, random_, now});
         command->is_applied = true;
       } catch (const Missing&) {
         tables.undo_command();
-        all = false;
+        again.push_back(command);
+      } catch (const Held&) {
+        tables.undo_command();
       }
     }
-    if (!all) co_await load(connection, tables, tables.take_needs(), false, now);
+    left = std::move(again);
+    if (left.empty()) break;
+    co_await load(connection, tables, tables.take_needs(), false, false, now);
   }
   const bool changed = tables.has_changed();
   for (const Statement& write : tables.take_writes()) connection.add(write);
@@ -167,108 +243,48 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, bool& 
     clock_mark_ms_ = to_ms(now + kMarkAhead);
     connection.add({"SELECT setval('latchkey.clock', $1)", Params().add(clock_mark_ms_)});
   }
+  if (changed && !attempt.is_unknown)
+    connection.add(
+        {"INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)", Params().add(attempt.name).add(to_ms(now))});
   connection.add("COMMIT");
-  if (changed) connection.add("SELECT min(deadline) FROM latchkey.runs WHERE deadline IS NOT NULL");
-  committing = changed;
-  const auto results = co_await connection.run();
-  purged_to_ = tables.purged_to;
-  if (!changed) co_return;
-  const Rows& deadline = results.back();
-  next_deadline_ms_ = deadline.is_null(0, 0) ? std::numeric_limits<std::int64_t>::max() : deadline.integer(0, 0);
+  const Duration asked = steady_.elapsed();
+  const bool asks_deadline = changed && (waiting_size_ == 0 || asked - deadline_asked_ > kDeadlineEvery);
+  if (asks_deadline) connection.add(kNextDeadline);
+  attempt.is_committing = changed;
+  const auto results = co_await connection.run(settings_.reply_max);
+  if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
+  tables.remember_heads();
+  if (asks_deadline) {
+    deadline_asked_ = asked;
+    const Rows& deadline = results.back();
+    next_deadline_ms_ = deadline.is_null(0, 0) ? std::numeric_limits<std::int64_t>::max() : deadline.integer(0, 0);
+  } else if (const auto first = tables.first_deadline()) {
+    next_deadline_ms_ = std::min<std::int64_t>(next_deadline_ms_, to_ms(*first));
+  }
 }
 
-// One round trip: reads and locks what is needed. Rows of the first are waited for, in one order; those of later ones
-// are not, or two batches could wait for each other.
-Task<void> PostgresStore::load(Connection& connection, PgTables& tables, Needs needs, bool first, Instant& now) {
-  const char* const lock = first ? " FOR UPDATE OF r" : " FOR UPDATE OF r NOWAIT";
-  Handlers handlers;
-  const auto add = [&](Statement statement, std::function<void(const Rows&)> handler) {
-    connection.add(statement);
-    handlers.push_back(std::move(handler));
-  };
-  const auto ignore = [](const Rows&) {};
-  if (first) handlers.insert(handlers.end(), 2, ignore);  // BEGIN, SET
-  for (Statement& write : tables.take_writes()) add(std::move(write), ignore);
+// --- keys that somebody's open transaction is inserting -------------------------------------------------------------
 
-  auto of_keys = std::make_shared<std::set<Seq>>();
-  if (!needs.keys.empty()) {
-    const Column hashes = column_of(needs.keys, Type::bytes);
-    add({std::string("SELECT r.hash, r.seq FROM latchkey.keys r WHERE r.hash = ANY($1) ORDER BY r.hash") + lock,
-         Params().add(hashes)},
-        [&, of_keys](const Rows& rows) {
-          for (const Digest& hash : needs.keys) tables.load_key(hash, std::nullopt);
-          for (int row = 0; row < rows.size(); ++row) {
-            Digest hash;
-            std::memcpy(hash.data(), rows.bytes(row, 0).data(), hash.size());
-            tables.load_key(hash, rows.integer(row, 1));
-            of_keys->insert(rows.integer(row, 1));
-          }
-        });
-  }
-  if (!needs.keys.empty() || !needs.runs.empty())
-    add({select_runs() +
-             "WHERE r.seq = ANY($1 || ARRAY(SELECT k.seq FROM latchkey.keys k WHERE k.hash = ANY($2))) ORDER BY r.seq" +
-             lock,
-         Params().add(column_of(needs.runs, Type::int8)).add(column_of(needs.keys, Type::bytes))},
-        [&, of_keys](const Rows& rows) {
-          load_runs(tables, rows);
-          of_keys->insert(needs.runs.begin(), needs.runs.end());
-          for (const Seq seq : *of_keys)
-            if (!tables.knows_run(seq)) tables.load_no_run(seq);
-        });
-  if (!needs.waits.empty())
-    add({"SELECT predecessor, run FROM latchkey.waits WHERE predecessor = ANY($1)",
-         Params().add(column_of(needs.waits, Type::int8))},
-        [&](const Rows& rows) {
-          std::map<Seq, std::set<RunId>> found;
-          for (const Seq seq : needs.waits) found[seq];
-          for (int row = 0; row < rows.size(); ++row) found[rows.integer(row, 0)].insert(rows.uuid(row, 1));
-          for (auto& [seq, dependents] : found) tables.load_waits(seq, std::move(dependents));
-        });
-  for (const LetterName& name : needs.letters)
-    add({std::string("SELECT ") + kLetterColumns +
-             " FROM latchkey.dead_letters WHERE tenant = $1 AND function = $2 AND acknowledged_at IS NULL FOR UPDATE",
-         Params().add(std::string_view(name.first)).add(std::string_view(name.second))},
-        [&](const Rows& rows) {
-          tables.load_letter(name, rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0)));
-        });
-  for (const auto& [name, count] : needs.ready) {
-    const std::string due = settings_.clock ? std::to_string(to_ms(clock_->now())) : kClock;
-    add({select_runs() +
-             "WHERE r.status = 0 AND r.origin = 1 AND r.waiting_for = 0 AND r.function = ANY($1) AND r.at <= " + due +
-             " AND ($2::text IS NULL OR r.tenant = $2) ORDER BY r.priority DESC, r.at, r.seq LIMIT $3 "
-             "FOR UPDATE OF r SKIP LOCKED",
-         Params().add(column_of(name.functions, Type::text)).add_or_null(name.tenant).add(std::int64_t{count})},
-        [&](const Rows& rows) {
-          std::vector<Seq> order;
-          load_runs(tables, rows, &order);
-          tables.load_ready(name, std::move(order));
-        });
-  }
-  for (auto& [name, question] : needs.questions) add(question, [](const Rows&) {});
-  const std::size_t asked = handlers.size();
-  if (needs.counters > counters_.left())
-    add({"SELECT nextval('latchkey.counters') FROM generate_series(1, $1)",
-         Params().add(static_cast<std::int64_t>((needs.counters - counters_.left() + kDrawn - 1) / kDrawn))},
-        [&](const Rows& rows) {
-          for (int row = 0; row < rows.size(); ++row) counters_.add(static_cast<std::uint64_t>(rows.integer(row, 0)));
-        });
-  // After the locks: so that what is drawn is above what their last owners drew.
-  add({std::string("SELECT nextval('latchkey.fences'), ") + kClock, {}}, [&](const Rows& rows) {
-    tables.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
-    if (!first) return;
-    database_clock_.set(from_ms(rows.integer(0, 1)));
-    now = clock_->now();
-  });
+namespace {
 
-  auto results = co_await connection.run();
-  for (std::size_t i = 0; i < results.size(); ++i) handlers[i](results[i]);
-  for (std::size_t i = 0; i < needs.questions.size(); ++i)
-    tables.load_answer(needs.questions[i].first, std::move(results[asked - needs.questions.size() + i]));
+std::set<Uuid> keys_of(PgCommand& command) {
+  Needs needs;
+  command.plan(needs);
+  return needs.keys;
 }
 
-void PostgresStore::answer(Batch& batch, const Error* error) {
-  for (const auto& command : batch) command->finish(error);
+}  // namespace
+
+bool PostgresStore::is_held(PgCommand& command) const {
+  if (held_.empty()) return false;
+  return std::ranges::any_of(keys_of(command), [&](const Uuid& key) { return held_.contains(key); });
+}
+
+void PostgresStore::remember_held(PgCommand& command) { held_.merge(keys_of(command)); }
+
+void PostgresStore::forget_held(PgCommand& command) {
+  if (held_.empty()) return;
+  for (const Uuid& key : keys_of(command)) held_.erase(key);
 }
 
 }  // namespace latchkey

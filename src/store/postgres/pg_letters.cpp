@@ -28,17 +28,17 @@ Uuid PgTables::add_dead_letter(const Run& run) {
   auto& slot = letters_[name];
   slot.now = letter;
   slot.is_changed = true;
-  write(put_member(member, letter.id));
+  write(put_member(member, letter.id, run.head->tenant));
   return letter.id;
 }
 
 bool PgTables::has_unread_dead_letter(RunId run) {
-  if (const auto known = unread_.find(seq_of(run)); known != unread_.end()) return known->second;
+  if (const auto known = unread_.find(seq_in(run)); known != unread_.end()) return known->second;
   return !ask(name_of("unread", run), [&] {
             return Statement{
                 "SELECT 1 FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = "
                 "m.letter WHERE m.seq = $1 AND l.acknowledged_at IS NULL LIMIT 1",
-                Params().add(seq_of(run))};
+                Params().add(seq_in(run))};
           }).empty();
 }
 
@@ -48,7 +48,7 @@ std::optional<Uuid> PgTables::dead_letter_of(const Run& run) {
     return Statement{
         "SELECT l.id FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = m.letter "
         "WHERE m.seq = $1 AND m.generation = $2",
-        Params().add(seq_of(run.id())).add(std::int64_t{run.generation})};
+        Params().add(seq_in(run.id())).add(std::int64_t{run.generation})};
   });
   return rows.empty() ? std::nullopt : std::optional(rows.uuid(0, 0));
 }
@@ -57,7 +57,7 @@ std::optional<DeadLetter> PgTables::find_dead_letter(Uuid id) {
   const Rows& rows = ask(name_of("letter", id), [&] {
     return Statement{std::string("SELECT ") + kLetterColumns +
                          " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 FOR UPDATE NOWAIT",
-                     Params().add(seq_of(id)).add(id)};
+                     Params().add(seq_in(id)).add(id)};
   });
   return rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0));
 }
@@ -68,7 +68,7 @@ std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPla
                          " FROM latchkey.dead_letter_members WHERE letter = $1 AND (seq, generation) > ($2, $3) "
                          "ORDER BY seq, generation LIMIT $4",
                      Params()
-                         .add(seq_of(dead_letter))
+                         .add(seq_in(dead_letter))
                          .add(static_cast<std::int64_t>(after.counter))
                          .add(std::int64_t{after.generation})
                          .add(std::int64_t{limit})};
@@ -83,7 +83,7 @@ std::optional<DeadLetterMember> PgTables::find_member(Uuid dead_letter, RunId ru
     return Statement{std::string("SELECT ") + kMemberColumns +
                          " FROM latchkey.dead_letter_members WHERE letter = $1 AND seq = $2 AND run = $3 "
                          "ORDER BY generation DESC LIMIT 1",
-                     Params().add(seq_of(dead_letter)).add(seq_of(run)).add(run)};
+                     Params().add(seq_in(dead_letter)).add(seq_in(run)).add(run)};
   });
   return rows.empty() ? std::nullopt : std::optional(read_member(rows, 0));
 }
@@ -93,28 +93,31 @@ bool PgTables::add_step(const DeadLetterMember& member, const MemberStep& step) 
   const std::string name = name_of("step", member.run, std::to_string(member.generation) + "/" + std::to_string(kind));
   if (!ask(name, [&] {
          return Statement{"SELECT 1 FROM latchkey.dead_letter_steps WHERE seq = $1 AND generation = $2 AND kind = $3",
-                          Params().add(seq_of(member.run)).add(std::int64_t{member.generation}).add(kind)};
+                          Params().add(seq_in(member.run)).add(std::int64_t{member.generation}).add(kind)};
        }).empty())
     return false;
-  write({"INSERT INTO latchkey.dead_letter_steps VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING",
-         Params()
-             .add(seq_of(member.run))
-             .add(std::int64_t{member.generation})
-             .add(kind)
-             .add(std::string_view(step.by))
-             .add(to_ms(step.at))
-             .add_bytes(step.note)});
+  write(
+      {"INSERT INTO latchkey.dead_letter_steps (seq, generation, kind, actor, at, note, tenant) SELECT $1, $2, $3, $4, "
+       "$5, $6, m.tenant FROM latchkey.dead_letter_members m WHERE m.seq = $1 AND m.generation = $2 ON CONFLICT DO "
+       "NOTHING",
+       Params()
+           .add(seq_in(member.run))
+           .add(std::int64_t{member.generation})
+           .add(kind)
+           .add(std::string_view(step.by))
+           .add(to_ms(step.at))
+           .add_bytes(step.note)});
   return true;
 }
 
 void PgTables::erase_members(RunId run) {
   const Rows& rows = ask(name_of("letters_of", run), [&] {
     return Statement{"SELECT DISTINCT letter FROM latchkey.dead_letter_members WHERE seq = $1",
-                     Params().add(seq_of(run))};
+                     Params().add(seq_in(run))};
   });
   if (rows.empty()) return;
-  write({"DELETE FROM latchkey.dead_letter_members WHERE seq = $1", Params().add(seq_of(run))});
-  write({"DELETE FROM latchkey.dead_letter_steps WHERE seq = $1", Params().add(seq_of(run))});
+  write({"DELETE FROM latchkey.dead_letter_members WHERE seq = $1", Params().add(seq_in(run))});
+  write({"DELETE FROM latchkey.dead_letter_steps WHERE seq = $1", Params().add(seq_in(run))});
   for (int row = 0; row < rows.size(); ++row)
     write(
         {"DELETE FROM latchkey.dead_letters WHERE number = $1 AND acknowledged_at IS NOT NULL AND NOT EXISTS "
@@ -123,18 +126,24 @@ void PgTables::erase_members(RunId run) {
 }
 
 void PgTables::add_duplicates(const DuplicateNote& note) {
-  if (!find(note.run)) return;
+  const auto run = find(note.run);
+  if (!run) return;
   if (!seen_.contains(note.run)) {
     const Rows& rows = ask(name_of("duplicates", note.run), [&] {
-      return Statement{"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_of(note.run))};
+      return Statement{"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(note.run))};
     });
     remember(seen_, note.run);
     seen_[note.run] = rows.empty() ? Duplicates{} : decode_duplicates(rows.bytes(0, 0));
   }
   remember(seen_, note.run);
   merge_duplicates(seen_[note.run], note.seen);
-  write({"INSERT INTO latchkey.duplicates VALUES ($1, $2) ON CONFLICT (seq) DO UPDATE SET seen = excluded.seen",
-         Params().add(seq_of(note.run)).add_bytes(encode_duplicates(seen_[note.run]))});
+  write(
+      {"INSERT INTO latchkey.duplicates (seq, tenant, seen) VALUES ($1, $2, $3) ON CONFLICT (seq) DO UPDATE SET seen = "
+       "excluded.seen",
+       Params()
+           .add(seq_in(note.run))
+           .add(std::string_view(run->head->tenant))
+           .add_bytes(encode_duplicates(seen_[note.run]))});
 }
 
 }  // namespace latchkey::pg

@@ -20,7 +20,8 @@ auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<Session
 namespace {
 
 std::string select_run(const std::string& where) {
-  return std::string("SELECT ") + kRunColumns + " FROM latchkey.runs r " + where;
+  return std::string("SELECT ") + kHeadColumns + ", " + kStateColumns +
+         " FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq " + where;
 }
 
 std::optional<Run> first_of(const Rows& rows) { return rows.empty() ? std::nullopt : std::optional(read_run(rows, 0)); }
@@ -30,14 +31,14 @@ std::optional<Run> first_of(const Rows& rows) { return rows.empty() ? std::nullo
 Result<std::optional<Run>> PostgresStore::find(const std::optional<std::string>& tenant, RunId id) {
   return read([&](Session& session) {
     return first_of(session.run({select_run("WHERE r.seq = $1 AND r.id = $2 AND ($3::text IS NULL OR r.tenant = $3)"),
-                                 Params().add(seq_of(id)).add(id).add_or_null(tenant)}));
+                                 Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
   });
 }
 
 Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
   return read([&](Session& session) {
-    auto run = first_of(
-        session.run({select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"), Params().add(name.hash)}));
+    auto run = first_of(session.run(
+        {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"), Params().add(name_key(name.hash))}));
     if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
       run.reset();
     return run;
@@ -53,7 +54,7 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
     const auto since = query.since ? std::optional(to_ms(*query.since)) : std::nullopt;
     const Rows rows =
         session.run({select_run("WHERE r.seq < $1 AND ($2::text IS NULL OR r.tenant = $2) AND ($3 = '' OR "
-                                "r.function = $3) AND ($4::bigint IS NULL OR r.status = $4) AND (octet_length($5) = 0 "
+                                "r.function = $3) AND ($4::bigint IS NULL OR s.status = $4) AND (octet_length($5) = 0 "
                                 "OR r.key = $5) AND ($6::bigint IS NULL OR r.created_at >= $6) "
                                 "ORDER BY r.seq DESC LIMIT $7"),
                      Params()
@@ -73,7 +74,7 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
 
 Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
   return read([&](Session& session) -> std::optional<Duplicates> {
-    const Rows rows = session.run({"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_of(id))});
+    const Rows rows = session.run({"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(id))});
     if (rows.empty()) return std::nullopt;
     return decode_duplicates(rows.bytes(0, 0));
   });
@@ -82,10 +83,11 @@ Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
 Result<Census> PostgresStore::census() {
   return read([](Session& session) {
     const Rows rows =
-        session.run({"SELECT count(*) FILTER (WHERE status = 0), count(*) FILTER (WHERE status = 1), "
-                     "count(*) FILTER (WHERE status = 2), min(at) FILTER (WHERE status = 2), (SELECT "
-                     "count(*) FROM latchkey.dead_letters WHERE acknowledged_at IS NULL) "
-                     "FROM latchkey.runs WHERE status <= 2",
+        session.run({"SELECT count(*) FILTER (WHERE status = 0) + (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM "
+                     "latchkey.blocks WHERE session IS NULL), count(*) FILTER (WHERE status = 1) + (SELECT "
+                     "coalesce(sum(hi - lo + 1), 0)::bigint FROM latchkey.blocks WHERE session IS NOT NULL), "
+                     "count(*) FILTER (WHERE status = 2), min(at) FILTER (WHERE status = 2), (SELECT count(*) FROM "
+                     "latchkey.dead_letters WHERE acknowledged_at IS NULL) FROM latchkey.states WHERE status <= 2",
                      {}});
     Census census{.queued = static_cast<std::uint64_t>(rows.integer(0, 0)),
                   .running = static_cast<std::uint64_t>(rows.integer(0, 1)),
@@ -124,7 +126,7 @@ Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::opt
         session.run({std::string("SELECT ") + kLetterColumns +
                          " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR "
                          "tenant = $3)",
-                     Params().add(seq_of(id)).add(id).add_or_null(tenant)});
+                     Params().add(seq_in(id)).add(id).add_or_null(tenant)});
     if (rows.empty()) return std::nullopt;
     return read_letter(rows, 0);
   });
@@ -139,7 +141,7 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
                          "AND s.generation = m.generation) IS NOT NULL FROM latchkey.dead_letter_members m "
                          "WHERE letter = $1 AND (seq, generation) > ($2, $3) ORDER BY seq, generation LIMIT $4",
                      Params()
-                         .add(seq_of(dead_letter))
+                         .add(seq_in(dead_letter))
                          .add(static_cast<std::int64_t>(after.counter))
                          .add(std::int64_t{after.generation})
                          .add(std::int64_t{limit})});
@@ -150,7 +152,7 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
       const Rows steps =
           session.run({"SELECT kind, actor, at, note FROM latchkey.dead_letter_steps WHERE seq = $1 AND "
                        "generation = $2 ORDER BY kind",
-                       Params().add(seq_of(members.back().run)).add(std::int64_t{members.back().generation})});
+                       Params().add(seq_in(members.back().run)).add(std::int64_t{members.back().generation})});
       for (int step = 0; step < steps.size(); ++step)
         members.back().steps.push_back({.kind = static_cast<StepKind>(steps.integer(step, 0)),
                                         .by = std::string(steps.bytes(step, 1)),
@@ -170,7 +172,7 @@ Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional
              "acknowledged_by END, acknowledged_at = coalesce(acknowledged_at, $5) WHERE number = $1 AND id = $2 "
              "AND ($3::text IS NULL OR tenant = $3) RETURNING ") +
              kLetterColumns,
-         Params().add(seq_of(id)).add(id).add_or_null(tenant).add(std::string_view(actor)).add(to_ms(now()))});
+         Params().add(seq_in(id)).add(id).add_or_null(tenant).add(std::string_view(actor)).add(to_ms(now()))});
     if (rows.empty()) return std::nullopt;
     return read_letter(rows, 0);
   });

@@ -12,7 +12,6 @@
 namespace latchkey {
 namespace {
 
-constexpr int kFormat = 1;
 constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
@@ -26,8 +25,10 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   } catch (const TablesError& error) {
     return fail(error.code, error.what());
   }
+  store->lanes_left_ = store->settings_.lanes;
   for (unsigned lane = 0; lane < store->settings_.lanes; ++lane)
-    boost::asio::co_spawn(store->context_, store->work(lane), boost::asio::detached);
+    boost::asio::co_spawn(store->context_, store->work(), boost::asio::detached);
+  boost::asio::co_spawn(store->context_, store->work_slowly(), boost::asio::detached);
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
   return store;
 }
@@ -54,7 +55,7 @@ PostgresStore::~PostgresStore() {
 // One of several hosts that start at once sets it up; the others wait for it.
 void PostgresStore::set_up() {
   using namespace pg;
-  const auto exists = [&] { return !session_.run({"SELECT to_regclass('latchkey.state')::text", {}}).is_null(0, 0); };
+  const auto exists = [&] { return !session_.run({"SELECT to_regclass('latchkey.place')::text", {}}).is_null(0, 0); };
   if (!exists()) {
     session_.execute("BEGIN; SELECT pg_advisory_xact_lock(7420, 1)");
     if (exists()) {
@@ -63,13 +64,11 @@ void PostgresStore::set_up() {
       session_.execute(std::string(sql::schema) + "; COMMIT");
     }
   }
-  const Rows format = session_.run({"SELECT format FROM latchkey.state", {}});
-  if (format.empty() || format.integer(0, 0) != kFormat)
-    throw TablesError(Code::STORE_FORMAT, "the database was set up by another version of Latchkey");
-  const Rows state =
-      session_.run({"SELECT (SELECT min(deadline) FROM latchkey.runs WHERE deadline IS NOT NULL), (extract(epoch FROM "
-                    "clock_timestamp()) * 1000)::bigint, last_value FROM latchkey.clock",
-                    {}});
+  const Rows state = session_.run(
+      {"SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), (SELECT min(lease_until) "
+       "FROM latchkey.blocks WHERE session IS NOT NULL)), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, "
+       "last_value FROM latchkey.clock",
+       {}});
   if (!state.is_null(0, 0)) next_deadline_ms_ = state.integer(0, 0);
   database_clock_.set(from_ms(state.integer(0, 1)));
   Clock& clock = settings_.clock ? *settings_.clock : static_cast<Clock&>(database_clock_);

@@ -15,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -31,10 +32,11 @@ namespace latchkey {
 
 struct PostgresSettings {
   std::string url;
-  unsigned lanes = 4;                            // connections that write
-  std::size_t batch = 256;                       // commands in one transaction, at most
-  Clock* clock = nullptr;                        // instead of the database's, for tests
-  Duration patience = std::chrono::seconds{10};  // with a database that cannot be reached, before a command is refused
+  unsigned lanes = 4;                             // connections that write
+  std::size_t batch = 256;                        // commands in one transaction, at most
+  Clock* clock = nullptr;                         // instead of the database's, for tests
+  Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
+  Duration reply_max = std::chrono::seconds{15};  // for one round trip, before the connection is given up
 };
 
 class PgCommand {
@@ -46,6 +48,7 @@ class PgCommand {
   // Once, after the commit, or with the error that befell it.
   virtual void finish(const Error* error) = 0;
   bool is_applied = false;
+  std::optional<Duration> held_since;  // since when somebody's open transaction has held it up
 };
 
 class PostgresStore final : public Store, private Records {
@@ -98,13 +101,36 @@ class PostgresStore final : public Store, private Records {
   auto read(Read read) -> Result<decltype(read(std::declval<pg::Session&>()))>;
 
   void set_up();
+  // One carrying of a batch to its commit, over all its tries.
+  struct Attempt {
+    Uuid name;
+    bool is_unknown = false;     // whether it was kept already
+    bool is_committing = false;  // this try has asked for it
+    bool skips = false;          // what is locked, instead of waiting for it
+  };
+  struct Slow {
+    std::unique_ptr<PgCommand> command;
+    Duration since{};
+  };
+  static constexpr Duration kSlowPause = std::chrono::milliseconds{10};
+  class Loading;  // pg_load.cpp
+
   // pg_lanes.cpp
-  Task<void> work(std::size_t lane);
+  Task<void> work();
+  Task<void> work_slowly();
+  Task<void> rest(Duration span);
   Task<Batch> next_batch();
-  Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch& batch);
-  Task<void> try_batch(pg::Connection& connection, Batch& batch, bool& committing);
-  Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Instant& now);
-  void answer(Batch& batch, const Error* error);
+  Task<std::unique_ptr<pg::Connection>> connect();
+  Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch);
+  Task<void> try_batch(pg::Connection& connection, Batch& batch, Attempt& attempt);
+  Task<bool> find_kept(pg::Connection& connection, const Attempt& attempt);
+  Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, bool waits,
+                  Instant& now);
+  void put_aside(std::unique_ptr<PgCommand> command);
+  bool is_held(PgCommand& command) const;
+  void remember_held(PgCommand& command);
+  void forget_held(PgCommand& command);
+  bool is_closing();
   void tell_failure(std::optional<Error> failure);
 
   const PostgresSettings settings_;
@@ -118,13 +144,19 @@ class PostgresStore final : public Store, private Records {
   std::deque<std::unique_ptr<PgCommand>> waiting_;
   bool closing_ = false;
   std::optional<Error> failure_;
+  std::atomic<std::size_t> waiting_size_{0};
 
   // Of the thread alone.
   boost::asio::io_context context_{1};
   // Never expires: it is cancelled to wake the lanes that wait for it.
   boost::asio::steady_timer wake_{context_, boost::asio::steady_timer::time_point::max()};
   pg::Counters counters_;
-  pg::Seq purged_to_ = 0;
+  pg::HeadCache heads_{64 << 20};
+  std::vector<Slow> slow_;
+  std::set<Uuid> held_;  // keys that wait in slow_ for whoever is inserting them
+  unsigned lanes_left_ = 0;
+  Duration deadline_asked_{};
+  boost::asio::steady_timer slow_wake_{context_, boost::asio::steady_timer::time_point::max()};
   std::int64_t clock_mark_ms_ = 0;  // no time beyond it was used
   std::atomic<std::int64_t> next_deadline_ms_;
   std::thread thread_;

@@ -1,6 +1,7 @@
 #include "store/postgres/pg_tables.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/assert.hpp"
 
@@ -23,25 +24,102 @@ void PgTables::undo_command() {
   for (; !undo_.empty(); undo_.pop_back()) undo_.back()();
 }
 
-// --- runs and keys --------------------------------------------------------------------------------------------------
+// --- what was read --------------------------------------------------------------------------------------------------
 
-void PgTables::load_run(Run run, bool has_dependents) {
-  const Seq seq = seq_of(run.id());
-  if (!has_dependents) waits_.try_emplace(seq);
-  RunSlot slot{run, run};
-  runs_.insert_or_assign(seq, std::move(slot));
+void PgTables::load_peeked(const Uuid& key, Run run) {
+  const Seq seq = seq_in(run.id());
+  heads_.add(run.head);
+  keys_.insert_or_assign(key, KeySlot{.stored = seq, .now = seq});
+  runs_.try_emplace(seq, RunSlot{.now = std::move(run), .stored = Place::peeked});
 }
 
-void PgTables::load_no_run(Seq seq) { runs_.insert_or_assign(seq, RunSlot{}); }
+void PgTables::load_held_key(const Uuid& key, std::optional<Seq> seq) {
+  keys_.insert_or_assign(key, KeySlot{.stored = seq, .now = seq, .is_changed = false, .is_held = true});
+}
+
+void PgTables::load_existing_key(const Uuid& key) {
+  if (!keys_.at(key).stored) busy_keys_.insert(key);
+}
+
+void PgTables::end_load(const std::set<Seq>& runs) {
+  for (const Seq seq : runs) {
+    const auto known = runs_.find(seq);
+    if (known != runs_.end() && known->second.stored != Place::peeked) continue;
+    runs_.erase(seq);
+    if (find_block(seq) || rows_.contains(seq) || outcomes_.contains(seq)) continue;
+    // It exists, and lies in a row that somebody holds, or made a moment ago. Or it was here once and is purged.
+    const bool exists = has_head(seq);
+    heads_.forget(seq);
+    (exists ? busy_ : absent_).insert(seq);
+  }
+}
+
+const Block* PgTables::find_block(Seq seq) const {
+  auto at = blocks_.upper_bound(seq);
+  if (at == blocks_.begin()) return nullptr;
+  --at;
+  return at->second.contains(seq) ? &at->second : nullptr;
+}
+
+// Puts a run together from what was read; null when that is not enough.
+PgTables::RunSlot* PgTables::find_slot(Seq seq) {
+  if (const auto at = runs_.find(seq); at != runs_.end()) return &at->second;
+  if (busy_.contains(seq)) throw Held{};
+  if (absent_.contains(seq)) return &runs_[seq];
+  const Block* block = find_block(seq);
+  const auto row = rows_.find(seq);
+  const auto outcome = outcomes_.find(seq);
+  if (!block && row == rows_.end() && outcome == outcomes_.end()) {
+    needs_.runs.insert(seq);
+    return nullptr;
+  }
+  const auto own = own_heads_.find(seq);
+  auto head = own != own_heads_.end() ? own->second : heads_.find(seq);
+  if (!head) {
+    needs_.heads.insert(seq);
+    return nullptr;
+  }
+  RunSlot& slot = runs_[seq];
+  if (block) {
+    slot = {run_of(std::move(head), *block), Place::block};
+  } else if (row != rows_.end()) {
+    slot = {with_head(row->second, std::move(head)), Place::row};
+  } else {
+    slot = {run_of(std::move(head), outcome->second), Place::outcome};
+  }
+  return &slot;
+}
 
 PgTables::RunSlot& PgTables::slot_of(Seq seq) {
-  const auto at = runs_.find(seq);
-  if (at != runs_.end()) return at->second;
-  needs_.runs.insert(seq);
+  RunSlot* slot = find_slot(seq);
+  if (!slot) throw Missing{};
+  return *slot;
+}
+
+void PgTables::need_all(const std::vector<Seq>& seqs) {
+  bool all = true;
+  for (const Seq seq : seqs) all &= find_slot(seq) != nullptr;
+  if (!all) throw Missing{};
+}
+
+// --- runs and keys --------------------------------------------------------------------------------------------------
+
+// A key is found without being locked, as most repeats change nothing. One that does must know that the key still
+// belongs to that run, and that nobody changes either meanwhile.
+void PgTables::hold_peeked() {
+  if (peeked_.empty()) return;
+  for (const Uuid& key : peeked_) {
+    needs_.held_keys.insert(key);
+    if (const auto& seq = keys_.at(key).now) needs_.runs.insert(*seq);
+  }
   throw Missing{};
 }
 
 void PgTables::set_run(Seq seq, std::optional<Run> run) {
+  if (const auto known = runs_.find(seq); known != runs_.end() && known->second.stored == Place::peeked) {
+    needs_.runs.insert(seq);
+    throw Missing{};
+  }
   remember(runs_, seq);
   RunSlot& slot = runs_[seq];
   slot.now = std::move(run);
@@ -49,29 +127,34 @@ void PgTables::set_run(Seq seq, std::optional<Run> run) {
 }
 
 void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
-  remember(keys_, head.key_hash);
-  auto& slot = keys_[head.key_hash];
+  const Uuid name = name_key(head.key_hash);
+  remember(keys_, name);
+  KeySlot& slot = keys_[name];
   slot.now = seq;
   slot.is_changed = true;
-  tenants_[head.key_hash] = head.tenant;
+  tenants_[name] = head.tenant;
 }
 
 std::optional<Run> PgTables::find(RunId id) {
-  const auto& run = slot_of(seq_of(id)).now;
+  const auto& run = slot_of(seq_in(id)).now;
   return run && run->id() == id ? run : std::nullopt;
 }
 
 std::optional<Run> PgTables::find_latest(const KeyName& name) {
-  const auto at = keys_.find(name.hash);
+  const Uuid key = name_key(name.hash);
+  if (busy_keys_.contains(key)) throw Held{};
+  const auto at = keys_.find(key);
   if (at == keys_.end()) {
-    needs_.keys.insert(name.hash);
+    needs_.keys.insert(key);
     throw Missing{};
   }
   if (!at->second.now) return std::nullopt;
+  if (!at->second.is_held && !at->second.is_changed) peeked_.insert(key);
   const auto& run = slot_of(*at->second.now).now;
   if (!run) return std::nullopt;
   const RunHead& head = *run->head;
-  LK_ASSERT((head.by_call || head.key == name.key) && head.tenant == name.tenant && head.function == name.function);
+  if ((!head.by_call && head.key != name.key) || head.tenant != name.tenant || head.function != name.function)
+    throw TablesError(Code::STORE_UNAVAILABLE, "two keys have one hash");
   return run;
 }
 
@@ -93,64 +176,90 @@ Fence PgTables::peek_fence() {
 }
 
 void PgTables::insert(const Run& run) {
-  const Seq seq = seq_of(run.id());
+  const Seq seq = seq_in(run.id());
   set_run(seq, run);
   waits_.try_emplace(seq);
   if (run.head->guarded()) set_key(*run.head, seq);
 }
 
-void PgTables::update(const Run&, const Run& after) { set_run(seq_of(after.id()), after); }
+void PgTables::update(const Run&, const Run& after) { set_run(seq_in(after.id()), after); }
 
-void PgTables::point_key(const Run& run) { set_key(*run.head, seq_of(run.id())); }
+void PgTables::point_key(const Run& run) { set_key(*run.head, seq_in(run.id())); }
 
 void PgTables::erase(const Run& run) {
-  const Seq seq = seq_of(run.id());
+  const Seq seq = seq_in(run.id());
+  if (run.head->guarded()) {
+    const Uuid name = name_key(run.head->key_hash);
+    if (busy_keys_.contains(name)) throw Held{};
+    const auto key = keys_.find(name);
+    if (key == keys_.end() || !(key->second.is_held || key->second.is_changed)) {
+      needs_.held_keys.insert(name);
+      throw Missing{};
+    }
+    if (key->second.now == seq) set_key(*run.head, std::nullopt);
+  }
   set_run(seq, std::nullopt);
   Column erased{Type::int8};
   erased.add(seq);
   write({"DELETE FROM latchkey.duplicates WHERE seq = ANY($1)", Params().add(erased)});
-  if (!run.head->guarded()) return;
-  const auto key = keys_.find(run.head->key_hash);
-  if (key == keys_.end()) {
-    needs_.keys.insert(run.head->key_hash);
-    throw Missing{};
-  }
-  if (key->second.now == seq) set_key(*run.head, std::nullopt);
 }
 
 // --- by time --------------------------------------------------------------------------------------------------------
 
-void PgTables::load_ready(const ReadyName& name, std::vector<Seq> seqs) { ready_[name] = std::move(seqs); }
+void PgTables::load_ready(const ReadyName& name, std::vector<ReadyItem> items, bool are_all) {
+  std::ranges::sort(items, [](const ReadyItem& a, const ReadyItem& b) {
+    return std::tie(b.priority, a.due_at, a.lo) < std::tie(a.priority, b.due_at, b.lo);
+  });
+  ready_[name] = {std::move(items), are_all};
+}
 
 std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
   const ReadyName name{request.tenant, request.functions};
   const auto list = ready_.find(name);
   if (list == ready_.end()) {
-    needs_.ready[name] += request.limit;
+    needs_.ready[name].count += request.limit;
     throw Missing{};
   }
-  std::vector<RunId> ids;
-  for (const Seq seq : list->second) {
-    if (ids.size() == request.limit) break;
-    const auto& run = slot_of(seq).now;
+  const auto& [items, are_all] = list->second;
+  // Another take of this batch may have had it.
+  const auto may_be_ready = [&](Seq seq) {
+    const auto known = runs_.find(seq);
+    if (known == runs_.end()) return true;
+    const auto& run = known->second.now;
     const auto* queued = run ? run->as<Queued>() : nullptr;
-    // Another take of this batch may have had it.
-    if (queued && run->waiting_for == 0 && queued->due_at <= now) ids.push_back(run->id());
+    return queued && run->waiting_for == 0 && queued->due_at <= now;
+  };
+  std::vector<Seq> found;
+  for (const ReadyItem& item : items)
+    for (Seq seq = item.lo; seq <= item.hi && found.size() < request.limit; ++seq)
+      if (may_be_ready(seq)) found.push_back(seq);
+  if (found.size() < request.limit && !are_all) {
+    ReadyWish& wish = needs_.ready[name];
+    wish.count += request.limit;
+    wish.is_second = true;
+    throw Missing{};
   }
+  need_all(found);
+  std::vector<RunId> ids;
+  for (const Seq seq : found)
+    if (const auto& run = slot_of(seq).now; run && may_be_ready(seq)) ids.push_back(run->id());
   return ids;
 }
 
 std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
-  const Rows& rows = ask("overdue:" + std::to_string(limit), [&] {
-    return Statement{std::string("SELECT ") + kRunColumns +
-                         ", EXISTS (SELECT 1 FROM latchkey.waits w WHERE w.predecessor = r.seq) FROM latchkey.runs r "
-                         "WHERE r.deadline <= $1 ORDER BY r.deadline LIMIT $2 FOR UPDATE OF r SKIP LOCKED",
-                     Params().add(to_ms(now)).add(std::int64_t{limit})};
-  });
+  if (!overdue_) {
+    needs_.overdue = std::max(needs_.overdue, limit);
+    throw Missing{};
+  }
+  std::vector<Seq> found;
+  for (const ReadyItem& item : *overdue_)
+    for (Seq seq = item.lo; seq <= item.hi && found.size() < limit; ++seq) {
+      const auto known = runs_.find(seq);
+      if (known == runs_.end() || (known->second.now && known->second.now->is_open())) found.push_back(seq);
+    }
+  need_all(found);
   std::vector<RunId> ids;
-  for (int row = 0; row < rows.size(); ++row) {
-    const Seq seq = rows.integer(row, 0);
-    if (!knows_run(seq)) load_run(read_run(rows, row), rows.boolean(row, kRunColumnCount));
+  for (const Seq seq : found) {
     const auto& run = slot_of(seq).now;
     const auto deadline = run ? next_deadline(*run) : std::nullopt;
     if (deadline && *deadline <= now) ids.push_back(run->id());
@@ -158,34 +267,36 @@ std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
   return ids;
 }
 
+// The mark is a sequence: it is kept even when the slice is not, which only means that these are looked at later.
 PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
-  const Rows& rows = ask("purge:" + std::to_string(purged_to) + ":" + std::to_string(limit), [&] {
+  const Rows& rows = ask("purge:" + std::to_string(limit), [&] {
     return Statement{
-        std::string("SELECT ") + kRunColumns +
-            ", EXISTS (SELECT 1 FROM latchkey.waits w WHERE w.predecessor = r.seq), "
-            "EXISTS (SELECT 1 FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number "
-            "= m.letter WHERE m.seq = r.seq AND l.acknowledged_at IS NULL) FROM latchkey.runs r "
-            "WHERE r.seq > $1 AND r.created_at <= $2 ORDER BY r.seq LIMIT $3 FOR UPDATE OF r SKIP LOCKED",
-        Params().add(purged_to).add(to_ms(made_by)).add(std::int64_t{limit})};
+        "SELECT r.seq, EXISTS (SELECT 1 FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = "
+        "m.letter WHERE m.seq = r.seq AND l.acknowledged_at IS NULL) FROM latchkey.runs r "
+        "WHERE r.seq > (SELECT last_value FROM latchkey.purged) AND r.created_at <= $1 ORDER BY r.seq LIMIT $2",
+        Params().add(to_ms(made_by)).add(std::int64_t{limit})};
   });
+  std::vector<Seq> found;
+  for (int row = 0; row < rows.size(); ++row) {
+    found.push_back(rows.integer(row, 0));
+    unread_.try_emplace(found.back(), rows.boolean(row, 1));
+  }
+  std::erase_if(found, [&](Seq seq) { return busy_.contains(seq); });  // the next round's
+  need_all(found);
   PurgeSlice slice;
   slice.more = limit > 0 && rows.size() == static_cast<int>(limit);
-  undo_.emplace_back([this, before = purged_to] { purged_to = before; });
-  purged_to = slice.more ? rows.integer(rows.size() - 1, 0) : 0;
-  for (int row = 0; row < rows.size(); ++row) {
-    const Seq seq = rows.integer(row, 0);
-    if (!knows_run(seq)) load_run(read_run(rows, row), rows.boolean(row, kRunColumnCount));
-    unread_.try_emplace(seq, rows.boolean(row, kRunColumnCount + 1));
+  for (const Seq seq : found) {
     const auto& run = slot_of(seq).now;
     if (run && run->is_settled()) slice.runs.push_back(*run);
   }
+  write({"SELECT setval('latchkey.purged', $1)", Params().add(slice.more ? rows.integer(rows.size() - 1, 0) : 0)});
   return slice;
 }
 
 // --- waits ----------------------------------------------------------------------------------------------------------
 
 void PgTables::add_wait(RunId predecessor, RunId dependent) {
-  const Seq seq = seq_of(predecessor);
+  const Seq seq = seq_in(predecessor);
   remember(wait_changes_, {seq, dependent});
   wait_changes_[{seq, dependent}] = true;
   if (!waits_.contains(seq)) return;
@@ -194,7 +305,7 @@ void PgTables::add_wait(RunId predecessor, RunId dependent) {
 }
 
 void PgTables::remove_wait(RunId predecessor, RunId dependent) {
-  const Seq seq = seq_of(predecessor);
+  const Seq seq = seq_in(predecessor);
   remember(wait_changes_, {seq, dependent});
   wait_changes_[{seq, dependent}] = false;
   if (!waits_.contains(seq)) return;
@@ -219,9 +330,9 @@ void PgTables::remove_waits_of(RunId dependent) {
 }
 
 std::vector<RunId> PgTables::dependents(RunId predecessor) {
-  const auto at = waits_.find(seq_of(predecessor));
+  const auto at = waits_.find(seq_in(predecessor));
   if (at == waits_.end()) {
-    needs_.waits.insert(seq_of(predecessor));
+    needs_.waits.insert(seq_in(predecessor));
     throw Missing{};
   }
   return {at->second.begin(), at->second.end()};

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "store/postgres/head_cache.hpp"
 #include "store/postgres/run_columns.hpp"
 #include "store/tables.hpp"
 
@@ -22,6 +23,8 @@ namespace latchkey::pg {
 
 // Something was not read yet.
 struct Missing {};
+// Somebody else holds what it needs, or has just moved it: to be tried again later, by itself.
+struct Held {};
 
 using LetterName = std::pair<std::string, std::string>;  // tenant, function
 
@@ -31,20 +34,34 @@ struct ReadyName {
   std::vector<std::string> functions;
   auto operator<=>(const ReadyName&) const = default;
 };
+// One that may be taken: a block, or a run with a row of its own.
+struct ReadyItem {
+  std::int32_t priority = 0;
+  Instant due_at;
+  Seq lo = 0, hi = 0;
+};
+
+struct ReadyWish {
+  std::uint32_t count = 0;  // of runs
+  bool is_second = false;   // the first had too few of them
+};
 
 struct Needs {
-  std::set<Seq> runs;
-  std::set<Digest> keys;
+  std::set<Seq> runs;        // to be locked
+  std::set<Seq> heads;       // of runs that are locked
+  std::set<Uuid> keys;       // as they stand, not locked
+  std::set<Uuid> held_keys;  // locked
   std::set<Seq> waits;
   std::set<LetterName> letters;
-  std::map<ReadyName, std::uint32_t> ready;  // and how many
+  std::map<ReadyName, ReadyWish> ready;
+  std::uint32_t overdue = 0;  // how many
   std::vector<std::pair<std::string, Statement>> questions;
   std::uint32_t counters = 0;
   bool fences = false;
 
   bool empty() const {
-    return runs.empty() && keys.empty() && waits.empty() && letters.empty() && ready.empty() && questions.empty() &&
-           counters == 0 && !fences;
+    return runs.empty() && heads.empty() && keys.empty() && held_keys.empty() && waits.empty() && letters.empty() &&
+           ready.empty() && overdue == 0 && questions.empty() && counters == 0 && !fences;
   }
 };
 
@@ -63,7 +80,8 @@ inline constexpr std::uint64_t kDrawn = 1000;
 
 class PgTables final : public Tables {
  public:
-  PgTables(Random& random, Counters& counters) : random_(random), counters_(counters) {}
+  PgTables(Random& random, Counters& counters, HeadCache& heads)
+      : random_(random), counters_(counters), heads_(heads) {}
 
   // --- of the batch -------------------------------------------------------------------------------------------------
   Needs take_needs() { return std::exchange(needs_, {}); }
@@ -71,29 +89,45 @@ class PgTables final : public Tables {
   std::vector<Statement> take_writes();
   bool has_writes() const;
   bool has_changed() const { return changed_; }
-  // Around each command.
+  // Around each command, and each request of one.
   void begin_command() {
     undo_.clear();
     written_before_ = !own_writes_.empty();
+    begin_request();
   }
+  void begin_request() { peeked_.clear(); }
   void undo_command();
+  // Runs made by this batch, for the cache, once they are kept.
+  void remember_heads();
+  // The earliest time at which time alone changes something that this batch has written.
+  std::optional<Instant> first_deadline() const { return first_deadline_; }
 
-  void load_run(Run run, bool has_dependents);
-  void load_no_run(Seq seq);
-  void load_key(const Digest& hash, std::optional<Seq> seq) { keys_[hash] = {seq, seq}; }
+  // Locked.
+  void load_block(Block block) { blocks_.insert_or_assign(block.lo, std::move(block)); }
+  void load_row(Seq seq, Run run) { rows_.insert_or_assign(seq, std::move(run)); }  // without its head
+  // Never changes.
+  void load_outcome(Seq seq, PlainOutcome outcome) { outcomes_.insert_or_assign(seq, std::move(outcome)); }
+  void load_head(std::shared_ptr<const RunHead> head) { heads_.add(head), own_heads_[seq_in(head->id)] = head; }
+  // As it stands, not locked: enough for an answer that changes nothing.
+  void load_peeked(const Uuid& key, Run run);
+  void load_no_key(const Uuid& key) { keys_.insert_or_assign(key, KeySlot{}); }
+  void load_held_key(const Uuid& key, std::optional<Seq> seq);
+  // It is there: if it could not be held, somebody else holds it.
+  void load_existing_key(const Uuid& key);
+  // Everything that was asked for about these has been loaded: what is not there is nowhere.
+  void end_load(const std::set<Seq>& runs);
   void load_waits(Seq predecessor, std::set<RunId> dependents) { waits_[predecessor] = std::move(dependents); }
   void load_letter(const LetterName& name, std::optional<DeadLetter> letter) { letters_[name] = {letter, letter}; }
-  void load_ready(const ReadyName& name, std::vector<Seq> seqs);
+  void load_ready(const ReadyName& name, std::vector<ReadyItem> items, bool are_all);
+  void load_overdue(std::vector<ReadyItem> items) { overdue_ = std::move(items); }
   void load_answer(const std::string& question, Rows rows) { answers_.insert_or_assign(question, std::move(rows)); }
   void load_fences(std::uint64_t first) { fence_ = first, fence_end_ = first + kDrawn; }
-  bool knows_run(Seq seq) const { return runs_.contains(seq); }
+  bool has_head(Seq seq) const { return own_heads_.contains(seq) || heads_.find(seq); }
 
   // The answer to a question of its own; Missing until it was asked.
   const Rows& ask(const std::string& name, const std::function<Statement()>& question);
   // A write of its own, in its place after those before it.
   void write(Statement statement);
-  // Where purging goes on.
-  Seq purged_to = 0;
 
   // --- Tables -------------------------------------------------------------------------------------------------------
   std::optional<Run> find(RunId id) override;
@@ -130,9 +164,25 @@ class PgTables final : public Tables {
     std::optional<T> stored, now;
     bool is_changed = false;
   };
-  using RunSlot = Slot<Run>;
+  struct KeySlot {
+    std::optional<Seq> stored, now;
+    bool is_changed = false, is_held = false;
+  };
+  enum class Place : std::uint8_t { nowhere, block, row, outcome, peeked };
+  struct RunSlot {
+    std::optional<Run> now;
+    Place stored = Place::nowhere;
+    bool is_changed = false;
+  };
+  using ReadyList = std::pair<std::vector<ReadyItem>, bool>;  // and whether these are all
 
   RunSlot& slot_of(Seq seq);
+  RunSlot* find_slot(Seq seq);
+  const Block* find_block(Seq seq) const;
+  // Throws for all of them at once.
+  void need_all(const std::vector<Seq>& seqs);
+  // Before the first write of a request: what it saw of keys must be held.
+  void hold_peeked();
   // Notes what a command is about to change.
   template <class Map>
   void remember(Map& map, const typename Map::key_type& key);
@@ -145,19 +195,31 @@ class PgTables final : public Tables {
 
   Random& random_;
   Counters& counters_;
+  HeadCache& heads_;
   Needs needs_;
   std::unordered_map<Seq, RunSlot> runs_;
-  std::map<Digest, Slot<Seq>> keys_;
-  std::map<Digest, std::string> tenants_;               // of keys that are written
+  // What runs are put together from when they are asked for.
+  std::map<Seq, Block> blocks_;
+  std::unordered_map<Seq, Run> rows_;
+  std::unordered_map<Seq, PlainOutcome> outcomes_;
+  std::unordered_map<Seq, std::shared_ptr<const RunHead>> own_heads_;
+  std::set<Seq> busy_, absent_;
+  std::set<Uuid> busy_keys_;
+  std::map<Uuid, KeySlot> keys_;
+  std::set<Uuid> peeked_;
+  std::map<Uuid, std::string> tenants_;                 // of keys that are written
   std::map<std::pair<Seq, RunId>, bool> wait_changes_;  // predecessor, dependent: added or removed
   std::map<RunId, bool> waits_forgotten_;               // of these dependents, before those changes
   std::map<Seq, std::set<RunId>> waits_;
   std::map<LetterName, Slot<DeadLetter>> letters_;
-  std::map<ReadyName, std::vector<Seq>> ready_;
+  std::map<ReadyName, ReadyList> ready_;
+  std::optional<std::vector<ReadyItem>> overdue_;
   std::map<std::string, Rows> answers_;
   std::vector<Statement> own_writes_;
   std::map<Seq, bool> unread_;  // whether the run is in a letter that nobody has acknowledged
   std::uint64_t fence_ = 0, fence_end_ = 0;
+  std::optional<Instant> first_deadline_;
+  std::vector<std::shared_ptr<const RunHead>> made_heads_;
   bool changed_ = false;
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
@@ -166,6 +228,7 @@ class PgTables final : public Tables {
 
 template <class Map>
 void PgTables::remember(Map& map, const typename Map::key_type& key) {
+  hold_peeked();
   changed_ = true;
   const auto at = map.find(key);
   if (at == map.end()) {

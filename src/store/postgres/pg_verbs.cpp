@@ -44,7 +44,10 @@ auto each(Many<Request> requests) {
   return [requests](Applying with) {
     std::vector<decltype(one(with, requests->front()))> replies;
     replies.reserve(requests->size());
-    for (const Request& request : *requests) replies.push_back(one(with, request));
+    for (const Request& request : *requests) {
+      static_cast<PgTables&>(with.tables).begin_request();
+      replies.push_back(one(with, request));
+    }
     return replies;
   };
 }
@@ -52,13 +55,13 @@ auto each(Many<Request> requests) {
 template <class Request>
 auto plan_runs(Many<Request> requests) {
   return [requests](Needs& needs) {
-    for (const Request& request : *requests) needs.runs.insert(seq_of(request.id));
+    for (const Request& request : *requests) needs.runs.insert(seq_in(request.id));
   };
 }
 
 void plan_key(Needs& needs, const auto& request) {
   needs.counters += 1;
-  if (const auto hash = lookup_hash(request)) needs.keys.insert(*hash);
+  if (const auto hash = lookup_hash(request)) needs.keys.insert(name_key(*hash));
 }
 
 constexpr auto kNothing = [](Needs&) {};
@@ -72,6 +75,7 @@ void PostgresStore::submit(Done<T> done, Plan plan, Apply apply) {
   {
     const std::lock_guard lock(mutex_);
     if (!closing_) waiting_.push_back(std::move(command));
+    waiting_size_ = waiting_.size();
   }
   if (!command) return boost::asio::post(context_, [this] { wake_.cancel(); });
   const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
@@ -107,7 +111,7 @@ void PostgresStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vect
       [shared](Needs& needs) {
         for (const EnqueueRequest& request : *shared) {
           plan_key(needs, request);
-          for (const RunId& predecessor : request.after) needs.runs.insert(seq_of(predecessor));
+          for (const RunId& predecessor : request.after) needs.runs.insert(seq_in(predecessor));
         }
       },
       each<apply_enqueue>(shared));
@@ -115,12 +119,13 @@ void PostgresStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vect
 void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
   const auto shared = std::make_shared<const TakeRequest>(std::move(request));
   submit(
-      std::move(done), [shared](Needs& needs) { needs.ready[{shared->tenant, shared->functions}] += shared->limit; },
+      std::move(done),
+      [shared](Needs& needs) { needs.ready[{shared->tenant, shared->functions}].count += shared->limit; },
       [shared](Applying with) { return apply_take(with, *shared); });
 }
 void PostgresStore::move(MoveRequest request, Done<MoveReply> done) {
   submit(
-      std::move(done), [id = request.id](Needs& needs) { needs.runs.insert(seq_of(id)); },
+      std::move(done), [id = request.id](Needs& needs) { needs.runs.insert(seq_in(id)); },
       [request = std::move(request)](Applying with) { return apply_move(with, request); });
 }
 void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
@@ -134,7 +139,7 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
   submit(
       std::move(done),
       [shared](Needs& needs) {
-        for (const DuplicateNote& note : *shared) needs.runs.insert(seq_of(note.run));
+        for (const DuplicateNote& note : *shared) needs.runs.insert(seq_in(note.run));
       },
       [shared](Applying with) {
         for (const DuplicateNote& note : *shared) with.tables.add_duplicates(note);

@@ -1,4 +1,7 @@
 // What a batch has written, as statements: one per table and kind of change.
+#include <algorithm>
+
+#include "store/postgres/block_columns.hpp"
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_tables.hpp"
 
@@ -31,27 +34,140 @@ std::vector<Statement> PgTables::take_writes() {
   return writes;
 }
 
-void PgTables::put_run_writes(std::vector<Statement>& writes) {
-  std::vector<Run> made, changed;
-  Column erased{Type::int8};
-  for (auto& [seq, slot] : runs_) {
-    if (!std::exchange(slot.is_changed, false)) continue;
-    if (slot.now) {
-      (slot.stored ? changed : made).push_back(*slot.now);
-    } else if (slot.stored) {
-      erased.add(seq);
-    }
-    slot.stored = slot.now;
+namespace {
+
+Column column_of(const std::vector<Seq>& seqs) {
+  Column column{Type::int8};
+  for (const Seq seq : seqs) column.add(seq);
+  return column;
+}
+
+void put_delete(std::vector<Statement>& writes, const char* from, const char* column, const std::vector<Seq>& seqs) {
+  if (seqs.empty()) return;
+  writes.push_back(
+      {std::string("DELETE FROM latchkey.") + from + " WHERE " + column + " = ANY($1)", Params().add(column_of(seqs))});
+}
+
+// What is left of a block without these.
+void put_rest(const Block& block, const std::vector<Seq>& gone, std::vector<Block>& pieces) {
+  Seq lo = block.lo;
+  const auto put = [&](Seq hi) {
+    if (lo > hi) return;
+    pieces.push_back(block);
+    pieces.back().lo = lo;
+    pieces.back().hi = hi;
+  };
+  for (const Seq seq : gone) {
+    put(seq - 1);
+    lo = seq + 1;
   }
-  if (!made.empty()) writes.push_back(insert_runs(made));
-  if (!changed.empty()) writes.push_back(update_runs(changed));
-  if (erased.size() > 0) writes.push_back({"DELETE FROM latchkey.runs WHERE seq = ANY($1)", Params().add(erased)});
+  put(block.hi);
+}
+
+// Neighbours that are alike become one.
+std::vector<Block> join_pieces(std::vector<Block> pieces) {
+  std::ranges::sort(pieces, {}, &Block::lo);
+  std::vector<Block> joined;
+  for (Block& piece : pieces) {
+    if (!joined.empty() && joined.back().hi + 1 == piece.lo && piece.hi - joined.back().lo < kBlockMax &&
+        joined.back().is_like(piece)) {
+      joined.back().hi = piece.hi;
+    } else {
+      joined.push_back(std::move(piece));
+    }
+  }
+  return joined;
+}
+
+Bulk bulk_of(BlockColumns& columns, const std::vector<Block>& blocks) {
+  for (const Block& block : blocks) columns.add(block);
+  return columns.bulk();
+}
+
+}  // namespace
+
+void PgTables::put_run_writes(std::vector<Statement>& writes) {
+  std::vector<Seq> changed;
+  for (const auto& [seq, slot] : runs_)
+    if (slot.is_changed) changed.push_back(seq);
+  std::ranges::sort(changed);
+
+  std::vector<const Run*> made, new_rows, rows;
+  std::vector<std::pair<const Run*, PlainOutcome>> outcomes;
+  std::vector<Seq> erased, erased_rows, erased_outcomes;
+  std::vector<Block> pieces;
+  std::map<Seq, std::vector<Seq>> gone;  // from which block: which
+  for (const Seq seq : changed) {
+    RunSlot& slot = runs_.at(seq);
+    slot.is_changed = false;
+    const Place was = std::exchange(slot.stored, Place::nowhere);
+    if (was == Place::block) gone[find_block(seq)->lo].push_back(seq);
+    if (!slot.now) {
+      if (was == Place::nowhere) continue;
+      erased.push_back(seq);
+      if (was == Place::row) erased_rows.push_back(seq);
+      if (was == Place::outcome) erased_outcomes.push_back(seq);
+      continue;
+    }
+    const Run& run = *slot.now;
+    if (const auto deadline = next_deadline(run))
+      first_deadline_ = std::min(*deadline, first_deadline_.value_or(*deadline));
+    if (was == Place::nowhere) {
+      made.push_back(&run);
+      made_heads_.push_back(run.head);
+    }
+    if (was == Place::row) {
+      rows.push_back(&run);
+      slot.stored = Place::row;
+      continue;
+    }
+    if (was == Place::outcome) erased_outcomes.push_back(seq);
+    if (auto block = block_of(run)) {
+      pieces.push_back(std::move(*block));
+      slot.stored = Place::block;
+    } else if (auto outcome = outcome_of(run)) {
+      outcomes.emplace_back(&run, std::move(*outcome));
+      slot.stored = Place::outcome;
+    } else {
+      new_rows.push_back(&run);
+      slot.stored = Place::row;
+    }
+  }
+
+  if (!made.empty()) writes.push_back(insert_heads(made));
+  if (!outcomes.empty()) writes.push_back(insert_outcomes(outcomes));
+  if (!new_rows.empty()) writes.push_back(insert_states(new_rows));
+  if (!rows.empty()) writes.push_back(update_states(rows));
+  put_delete(writes, "states", "seq", erased_rows);
+  put_delete(writes, "outcomes", "seq", erased_outcomes);
+  put_delete(writes, "runs", "seq", erased);
+
+  std::vector<Seq> ended;
+  for (const auto& [lo, seqs] : gone) {
+    put_rest(blocks_.at(lo), seqs, pieces);
+    ended.push_back(lo);
+  }
+  std::vector<Block> new_blocks, blocks;
+  for (Block& piece : join_pieces(std::move(pieces)))
+    (gone.contains(piece.lo) ? blocks : new_blocks).push_back(std::move(piece));
+  for (const Seq lo : ended) blocks_.erase(lo);
+  for (const Block& block : blocks) std::erase(ended, block.lo);
+  put_delete(writes, "blocks", "lo", ended);
+  BlockColumns updated, inserted;
+  if (!blocks.empty()) writes.push_back(bulk_of(updated, blocks).update("latchkey.blocks"));
+  if (!new_blocks.empty()) writes.push_back(bulk_of(inserted, new_blocks).insert_into("latchkey.blocks"));
+  for (Block& block : blocks) load_block(std::move(block));
+  for (Block& block : new_blocks) load_block(std::move(block));
+}
+
+void PgTables::remember_heads() {
+  for (const auto& head : made_heads_) heads_.add(head);
 }
 
 // In the order of the hashes, as every batch does: two that want the same keys wait for each other one way only.
 void PgTables::put_key_writes(std::vector<Statement>& writes) {
-  Column made{Type::bytes}, of{Type::text}, made_seq{Type::int8}, moved{Type::bytes}, moved_seq{Type::int8},
-      erased{Type::bytes};
+  Column made{Type::uuid}, of{Type::text}, made_seq{Type::int8}, moved{Type::uuid}, moved_seq{Type::int8},
+      erased{Type::uuid};
   for (auto& [hash, slot] : keys_) {
     if (!std::exchange(slot.is_changed, false)) continue;
     if (slot.now && !slot.stored) {
@@ -67,8 +183,7 @@ void PgTables::put_key_writes(std::vector<Statement>& writes) {
     slot.stored = slot.now;
   }
   if (made.size() > 0)
-    writes.push_back({"INSERT INTO latchkey.keys (hash, tenant, seq) SELECT * FROM unnest($1, $2, $3)",
-                      Params().add(made).add(of).add(made_seq)});
+    writes.push_back(Bulk{{{"hash", &made}, {"tenant", &of}, {"seq", &made_seq}}}.insert_into("latchkey.keys"));
   if (moved.size() > 0)
     writes.push_back(
         {"UPDATE latchkey.keys k SET seq = u.seq FROM unnest($1, $2) AS u(hash, seq) WHERE k.hash = u.hash",
@@ -80,12 +195,12 @@ void PgTables::put_wait_writes(std::vector<Statement>& writes) {
   Column added_to{Type::int8}, added{Type::int8}, added_id{Type::uuid}, removed_from{Type::int8}, removed{Type::int8};
   for (const auto& [edge, is_added] : wait_changes_) {
     (is_added ? added_to : removed_from).add(edge.first);
-    (is_added ? added : removed).add(seq_of(edge.second));
+    (is_added ? added : removed).add(seq_in(edge.second));
     if (is_added) added_id.add(edge.second);
   }
   wait_changes_.clear();
   Column forgotten{Type::int8};
-  for (const auto& [dependent, all] : waits_forgotten_) forgotten.add(seq_of(dependent));
+  for (const auto& [dependent, all] : waits_forgotten_) forgotten.add(seq_in(dependent));
   waits_forgotten_.clear();
   if (forgotten.size() > 0)
     writes.push_back({"DELETE FROM latchkey.waits WHERE dependent = ANY($1)", Params().add(forgotten)});
@@ -95,8 +210,10 @@ void PgTables::put_wait_writes(std::vector<Statement>& writes) {
          "WHERE w.predecessor = u.predecessor AND w.dependent = u.dependent",
          Params().add(removed_from).add(removed)});
   if (added.size() > 0)
-    writes.push_back({"INSERT INTO latchkey.waits SELECT * FROM unnest($1, $2, $3) ON CONFLICT DO NOTHING",
-                      Params().add(added_to).add(added).add(added_id)});
+    writes.push_back(
+        {"INSERT INTO latchkey.waits (predecessor, dependent, run, tenant) SELECT u.p, u.d, u.r, r.tenant FROM "
+         "unnest($1, $2, $3) AS u(p, d, r) JOIN latchkey.runs r ON r.seq = u.d ON CONFLICT DO NOTHING",
+         Params().add(added_to).add(added).add(added_id)});
 }
 
 void PgTables::put_letter_writes(std::vector<Statement>& writes) {

@@ -7,19 +7,20 @@
 
 namespace latchkey::pg {
 
-const char* const kRunColumns =
-    "r.seq, r.id, r.tenant, r.function, r.key, r.hash, r.traits, r.priority, r.fingerprint, r.retry, r.window_ms, "
-    "r.lease_ms, r.created_at, r.input, r.caller, r.claim, r.status, r.origin, r.generation, r.attempt, "
-    "r.attempts_max, "
-    "r.attempts_total, r.fence, r.first_attempt_at, r.waiting_for, r.failures, r.at, r.lease_until, r.owner_lease_ms, "
-    "r.flags, r.owner, r.opened_by, "
-    "r.last_error, r.last_error_code, r.effect_key, r.result, r.code, r.effect";
+const char* const kHeadColumns =
+    "r.seq, r.id, r.tenant, r.function, r.key, r.hash, r.traits, r.priority, r.fingerprint, r.retries, r.retry, "
+    "r.window_ms, r.lease_ms, r.created_at, r.input, r.caller, r.claim";
+const char* const kStateColumns =
+    "s.status, s.origin, s.generation, s.attempt, s.attempts_max, s.attempts_total, s.fence, s.first_attempt_at, "
+    "s.waiting_for, s.failures, s.at, s.lease_until, s.owner_lease_ms, s.flags, s.owner, s.opened_by, s.last_error, "
+    "s.last_error_code, s.effect_key, s.result, s.code, s.effect";
 
 namespace {
 
-// As they are in kRunColumns.
-enum At : int {
-  kId = 1,
+// As they are in kHeadColumns, and in kStateColumns.
+enum HeadAt : int {
+  kSeq,
+  kId,
   kTenant,
   kFunction,
   kKey,
@@ -27,6 +28,7 @@ enum At : int {
   kTraits,
   kPriority,
   kFingerprint,
+  kRetries,
   kRetry,
   kWindow,
   kLease,
@@ -34,6 +36,10 @@ enum At : int {
   kInput,
   kCaller,
   kClaim,
+  kHeadEnd
+};
+static_assert(kHeadEnd == kHeadColumnCount);
+enum StateAt : int {
   kStatus,
   kOrigin,
   kGeneration,
@@ -55,13 +61,16 @@ enum At : int {
   kEffectKey,
   kResult,
   kCode,
-  kEffect
+  kEffect,
+  kStateEnd
 };
+static_assert(kStateEnd == kStateColumnCount && kAt == kStateAtColumn);
 constexpr int kCancelRequested = 1, kTaken = 2;
 
-// The columns of a state, one array each.
+// The columns of a row of `states`, one array each.
 struct StateColumns {
-  Column status{Type::int4}, origin{Type::int4}, generation{Type::int4}, attempt{Type::int4}, attempts_max{Type::int8},
+  Column seq{Type::int8}, tenant{Type::text}, function{Type::text}, priority{Type::int4}, status{Type::int4},
+      origin{Type::int4}, generation{Type::int4}, attempt{Type::int4}, attempts_max{Type::int8},
       attempts_total{Type::int4}, fence{Type::int8}, first_attempt_at{Type::int8}, waiting_for{Type::int4},
       failures{Type::int4}, at{Type::int8}, lease_until{Type::int8}, owner_lease{Type::int8}, flags{Type::int4},
       owner{Type::uuid}, opened_by{Type::uuid}, last_error{Type::bytes}, last_error_code{Type::bytes},
@@ -93,6 +102,10 @@ struct StateColumns {
     } else if (const auto* cancelled = run.as<Cancelled>()) {
       when = cancelled->at, why = cancelled->code, had = cancelled->effect;
     }
+    seq.add(seq_in(run.id()));
+    tenant.add(run.head->tenant);
+    function.add(run.head->function);
+    priority.add(run.head->priority);
     status.add(static_cast<int>(run.status()));
     origin.add(static_cast<int>(run.origin));
     generation.add(run.generation);
@@ -119,56 +132,64 @@ struct StateColumns {
     next ? deadline.add(to_ms(*next)) : deadline.add_null();
   }
 
-  void put(Params& params) const {
-    for (const Column* column : {&status,       &origin,          &generation, &attempt,
-                                 &attempts_max, &attempts_total,  &fence,      &first_attempt_at,
-                                 &waiting_for,  &failures,        &at,         &lease_until,
-                                 &owner_lease,  &flags,           &owner,      &opened_by,
-                                 &last_error,   &last_error_code, &effect_key, &result,
-                                 &code,         &effect,          &deadline})
-      params.add(*column);
+  Bulk bulk() const {
+    return {{{"seq", &seq},
+             {"tenant", &tenant},
+             {"function", &function},
+             {"priority", &priority},
+             {"status", &status},
+             {"origin", &origin},
+             {"generation", &generation},
+             {"attempt", &attempt},
+             {"attempts_max", &attempts_max},
+             {"attempts_total", &attempts_total},
+             {"fence", &fence},
+             {"first_attempt_at", &first_attempt_at},
+             {"waiting_for", &waiting_for},
+             {"failures", &failures},
+             {"at", &at},
+             {"lease_until", &lease_until},
+             {"owner_lease_ms", &owner_lease},
+             {"flags", &flags},
+             {"owner", &owner},
+             {"opened_by", &opened_by},
+             {"last_error", &last_error},
+             {"last_error_code", &last_error_code},
+             {"effect_key", &effect_key},
+             {"result", &result},
+             {"code", &code},
+             {"effect", &effect},
+             {"deadline", &deadline}}};
   }
 };
 
-constexpr const char* kStateNames =
-    "status, origin, generation, attempt, attempts_max, attempts_total, fence, first_attempt_at, waiting_for, "
-    "failures, at, "
-    "lease_until, owner_lease_ms, flags, owner, opened_by, last_error, last_error_code, effect_key, result, code, "
-    "effect, deadline";
-
-std::string numbered(int from, int count) {
-  std::string text;
-  for (int i = 0; i < count; ++i) text += (i ? ", $" : "$") + std::to_string(from + i);
-  return text;
-}
-
-State read_state(const Rows& rows, int row) {
-  const Instant at = from_ms(rows.integer(row, kAt));
-  const std::int64_t flags = rows.integer(row, kFlags);
-  const auto effect = static_cast<Effect>(rows.integer(row, kEffect));
-  switch (static_cast<Status>(rows.integer(row, kStatus))) {
+State read_state(const Rows& rows, int row, int from) {
+  const Instant at = from_ms(rows.integer(row, from + kAt));
+  const std::int64_t flags = rows.integer(row, from + kFlags);
+  const auto effect = static_cast<Effect>(rows.integer(row, from + kEffect));
+  switch (static_cast<Status>(rows.integer(row, from + kStatus))) {
     case Status::queued:
       return Queued{at, static_cast<QueuedBy>(flags)};
     case Status::running: {
       const bool taken = (flags & kTaken) != 0;
-      const Uuid owner = rows.uuid(row, kOwner);
+      const Uuid owner = rows.uuid(row, from + kOwner);
       return Running{.started_at = at,
-                     .lease_until = from_ms(rows.integer(row, kLeaseUntil)),
+                     .lease_until = from_ms(rows.integer(row, from + kLeaseUntil)),
                      .claim = taken ? Uuid{} : owner,
                      .session = taken ? owner : Uuid{},
-                     .lease = Duration{rows.integer(row, kOwnerLease)},
+                     .lease = Duration{rows.integer(row, from + kOwnerLease)},
                      .cancel_requested = (flags & kCancelRequested) != 0};
     }
     case Status::in_doubt:
       return InDoubt{at};
     case Status::completed:
-      return Completed{at, Bytes(rows.bytes(row, kResult))};
+      return Completed{at, Bytes(rows.bytes(row, from + kResult))};
     case Status::failed:
-      return Failed{at, std::string(rows.bytes(row, kCode)), effect};
+      return Failed{at, std::string(rows.bytes(row, from + kCode)), effect};
     case Status::cancelled:
       break;
   }
-  return Cancelled{at, std::string(rows.bytes(row, kCode)), effect};
+  return Cancelled{at, std::string(rows.bytes(row, from + kCode)), effect};
 }
 
 template <class Array>
@@ -178,65 +199,82 @@ bool copy_exactly(std::string_view from, Array& to) {
   return true;
 }
 
-std::shared_ptr<const RunHead> read_head(const Rows& rows, int row) {
+}  // namespace
+
+std::shared_ptr<const RunHead> read_head(const Rows& rows, int row, int from) {
   auto head = std::make_shared<RunHead>();
-  head->id = rows.uuid(row, kId);
-  head->tenant = rows.bytes(row, kTenant);
-  head->function = rows.bytes(row, kFunction);
-  head->key = rows.bytes(row, kKey);
-  copy_exactly(rows.bytes(row, kHash), head->key_hash);
-  unpack_traits(rows.integer(row, kTraits), *head);
-  head->priority = static_cast<std::int32_t>(rows.integer(row, kPriority));
-  if (Fingerprint print; copy_exactly(rows.bytes(row, kFingerprint), print)) head->fingerprint = print;
-  head->retry = unpack_retry(rows.bytes(row, kRetry));
-  head->window = Duration{rows.integer(row, kWindow)};
-  head->lease = Duration{rows.integer(row, kLease)};
-  head->created_at = from_ms(rows.integer(row, kCreatedAt));
-  head->input = rows.bytes(row, kInput);
-  head->caller = rows.bytes(row, kCaller);
-  head->claim = rows.uuid(row, kClaim);
+  head->id = rows.uuid(row, from + kId);
+  head->tenant = rows.bytes(row, from + kTenant);
+  head->function = rows.bytes(row, from + kFunction);
+  head->key = rows.bytes(row, from + kKey);
+  unpack_traits(rows.integer(row, from + kTraits), *head);
+  head->priority = static_cast<std::int32_t>(rows.integer(row, from + kPriority));
+  if (Fingerprint print; copy_exactly(rows.bytes(row, from + kFingerprint), print)) head->fingerprint = print;
+  head->retry = unpack_retry(rows.bytes(row, from + kRetry));
+  head->window = Duration{rows.integer(row, from + kWindow)};
+  head->lease = Duration{rows.integer(row, from + kLease)};
+  head->created_at = from_ms(rows.integer(row, from + kCreatedAt));
+  head->input = rows.bytes(row, from + kInput);
+  head->caller = rows.bytes(row, from + kCaller);
+  head->claim = rows.uuid(row, from + kClaim);
+  // Half of the hash is what is kept and looked for. Where it is that of the key, the rest can be known.
+  if (!rows.is_null(row, from + kHash)) {
+    const Uuid name = rows.uuid(row, from + kHash);
+    const Digest whole =
+        thread_sha256().add_prefixed(head->tenant).add_prefixed(head->function).add_prefixed(head->key).finish();
+    if (name_key(whole) == name) head->key_hash = whole;
+    std::memcpy(head->key_hash.data(), name.bytes.data(), name.bytes.size());
+  }
   return head;
 }
 
-}  // namespace
+void read_state(const Rows& rows, int row, int from, Run& run) {
+  run.origin = static_cast<Origin>(rows.integer(row, from + kOrigin));
+  run.generation = static_cast<std::uint32_t>(rows.integer(row, from + kGeneration));
+  run.attempt = static_cast<std::uint32_t>(rows.integer(row, from + kAttempt));
+  run.attempts_max = static_cast<std::uint32_t>(rows.integer(row, from + kAttemptsMax));
+  run.attempts_total = static_cast<std::uint32_t>(rows.integer(row, from + kAttemptsTotal));
+  run.fence = static_cast<Fence>(rows.integer(row, from + kFence));
+  run.first_attempt_at = from_ms(rows.integer(row, from + kFirstAttemptAt));
+  run.waiting_for = static_cast<std::uint32_t>(rows.integer(row, from + kWaitingFor));
+  run.failures = static_cast<std::uint32_t>(rows.integer(row, from + kFailures));
+  run.opened_by = rows.uuid(row, from + kOpenedBy);
+  run.last_error = rows.bytes(row, from + kLastError);
+  run.last_error_code = rows.bytes(row, from + kLastErrorCode);
+  run.effect_key = rows.uuid(row, from + kEffectKey);
+  run.state = read_state(rows, row, from);
+}
 
-Run read_run(const Rows& rows, int row) {
-  Run run;
-  run.head = read_head(rows, row);
-  run.origin = static_cast<Origin>(rows.integer(row, kOrigin));
-  run.generation = static_cast<std::uint32_t>(rows.integer(row, kGeneration));
-  run.attempt = static_cast<std::uint32_t>(rows.integer(row, kAttempt));
-  run.attempts_max = static_cast<std::uint32_t>(rows.integer(row, kAttemptsMax));
-  run.attempts_total = static_cast<std::uint32_t>(rows.integer(row, kAttemptsTotal));
-  run.fence = static_cast<Fence>(rows.integer(row, kFence));
-  run.first_attempt_at = from_ms(rows.integer(row, kFirstAttemptAt));
-  run.waiting_for = static_cast<std::uint32_t>(rows.integer(row, kWaitingFor));
-  run.failures = static_cast<std::uint32_t>(rows.integer(row, kFailures));
-  run.opened_by = rows.uuid(row, kOpenedBy);
-  run.last_error = rows.bytes(row, kLastError);
-  run.last_error_code = rows.bytes(row, kLastErrorCode);
-  run.effect_key = rows.is_null(row, kEffectKey) ? run.id() : rows.uuid(row, kEffectKey);
-  run.state = read_state(rows, row);
+Run with_head(Run run, std::shared_ptr<const RunHead> head) {
+  if (run.effect_key.is_nil()) run.effect_key = head->id;
+  run.head = std::move(head);
   return run;
 }
 
-Statement insert_runs(std::span<const Run> runs) {
-  Column seq{Type::int8}, id{Type::uuid}, tenant{Type::text}, function{Type::text}, key{Type::bytes}, hash{Type::bytes},
-      traits{Type::int4}, priority{Type::int4}, fingerprint{Type::bytes}, retry{Type::bytes}, window{Type::int8},
-      lease{Type::int8}, created_at{Type::int8}, input{Type::bytes}, caller{Type::bytes}, claim{Type::uuid};
-  StateColumns state;
+Run read_run(const Rows& rows, int row, int from) {
+  Run run;
+  read_state(rows, row, from + kHeadColumnCount, run);
+  return with_head(std::move(run), read_head(rows, row, from));
+}
+
+Statement insert_heads(std::span<const Run* const> runs) {
+  Column seq{Type::int8}, id{Type::uuid}, tenant{Type::text}, function{Type::text}, key{Type::bytes}, hash{Type::uuid},
+      traits{Type::int4}, priority{Type::int4}, fingerprint{Type::bytes}, retries{Type::int8}, retry{Type::bytes},
+      window{Type::int8}, lease{Type::int8}, created_at{Type::int8}, input{Type::bytes}, caller{Type::bytes},
+      claim{Type::uuid};
   std::vector<std::int64_t> packed;
-  for (const Run& run : runs) {
-    const RunHead& head = *run.head;
-    seq.add(seq_of(head.id));
+  for (const Run* run : runs) {
+    const RunHead& head = *run->head;
+    seq.add(seq_in(head.id));
     id.add(head.id);
     tenant.add(head.tenant);
     function.add(head.function);
     key.add_or_null(head.key);
-    head.guarded() ? hash.add(head.key_hash) : hash.add_null();
+    head.guarded() ? hash.add(name_key(head.key_hash)) : hash.add_null();
     traits.add(pack_traits(head));
     priority.add(head.priority);
     head.fingerprint ? fingerprint.add(*head.fingerprint) : fingerprint.add_null();
+    retries.add(head.retry.retries);
     retry.add_or_null(pack_retry(head.retry, packed));
     window.add(head.window.count());
     lease.add(head.lease.count());
@@ -244,43 +282,37 @@ Statement insert_runs(std::span<const Run> runs) {
     input.add_or_null(head.input);
     caller.add_or_null(head.caller);
     claim.add_or_null(head.claim);
-    state.add(run);
   }
-  static const std::string kSql =
-      std::string(
-          "INSERT INTO latchkey.runs (seq, id, tenant, function, key, hash, traits, priority, fingerprint, retry, "
-          "window_ms, lease_ms, created_at, input, caller, claim, ") +
-      kStateNames + ") SELECT * FROM unnest(" + numbered(1, 39) + ")";
-  Statement insert{kSql, {}};
-  for (const Column* column : {&seq, &id, &tenant, &function, &key, &hash, &traits, &priority, &fingerprint, &retry,
-                               &window, &lease, &created_at, &input, &caller, &claim})
-    insert.params.add(*column);
-  state.put(insert.params);
-  return insert;
+  return Bulk{{{"seq", &seq},
+               {"id", &id},
+               {"tenant", &tenant},
+               {"function", &function},
+               {"key", &key},
+               {"hash", &hash},
+               {"traits", &traits},
+               {"priority", &priority},
+               {"fingerprint", &fingerprint},
+               {"retries", &retries},
+               {"retry", &retry},
+               {"window_ms", &window},
+               {"lease_ms", &lease},
+               {"created_at", &created_at},
+               {"input", &input},
+               {"caller", &caller},
+               {"claim", &claim}}}
+      .insert_into("latchkey.runs");
 }
 
-Statement update_runs(std::span<const Run> runs) {
-  Column seq{Type::int8};
-  StateColumns state;
-  for (const Run& run : runs) {
-    seq.add(seq_of(run.id()));
-    state.add(run);
-  }
-  static const std::string kSql = [] {
-    const std::string names = kStateNames;
-    std::string of_u;
-    for (std::size_t from = 0; from < names.size();) {
-      const std::size_t end = std::min(names.find(", ", from), names.size());
-      of_u += (from ? ", u." : "u.") + names.substr(from, end - from);
-      from = end + 2;
-    }
-    return "UPDATE latchkey.runs r SET (" + names + ") = (SELECT " + of_u + ") FROM unnest(" + numbered(1, 24) +
-           ") AS u(seq, " + names + ") WHERE r.seq = u.seq";
-  }();
-  Statement update{kSql, {}};
-  update.params.add(seq);
-  state.put(update.params);
-  return update;
+Statement insert_states(std::span<const Run* const> runs) {
+  StateColumns columns;
+  for (const Run* run : runs) columns.add(*run);
+  return columns.bulk().insert_into("latchkey.states");
+}
+
+Statement update_states(std::span<const Run* const> runs) {
+  StateColumns columns;
+  for (const Run* run : runs) columns.add(*run);
+  return columns.bulk().update("latchkey.states");
 }
 
 }  // namespace latchkey::pg

@@ -1,24 +1,39 @@
-// How a Run lies in latchkey.runs.
+// How a Run lies in latchkey.runs (its head) and latchkey.states (what changes).
 #pragma once
 
 #include <span>
 
-#include "model/run.hpp"
+#include "store/postgres/places.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace latchkey::pg {
 
-using Seq = std::int64_t;
+// What `keys` finds a run by: the first half of the hash.
+inline Uuid name_key(const Digest& hash) {
+  Uuid name;
+  std::memcpy(name.bytes.data(), hash.data(), name.bytes.size());
+  return name;
+}
 
-inline Seq seq_of(const Uuid& id) { return static_cast<Seq>(uuid_counter(id)); }
+// Of latchkey.runs as r.
+extern const char* const kHeadColumns;
+inline constexpr int kHeadColumnCount = 17;
+// Of latchkey.states or latchkey.all_states as s.
+extern const char* const kStateColumns;
+inline constexpr int kStateColumnCount = 22;
+inline constexpr int kStateAtColumn = 10;  // its `at`
 
-// What read_run() reads, in its order; of latchkey.runs as r.
-extern const char* const kRunColumns;
-inline constexpr int kRunColumnCount = 38;
+// `from`: the column that they begin at.
+std::shared_ptr<const RunHead> read_head(const Rows& rows, int row, int from = 0);
+// Everything but the head; effect_key is nil where it is the id.
+void read_state(const Rows& rows, int row, int from, Run& run);
+Run with_head(Run run, std::shared_ptr<const RunHead> head);
+// The head's columns, then the state's.
+Run read_run(const Rows& rows, int row, int from = 0);
 
-Run read_run(const Rows& rows, int row);
-// One statement for all of them. The columns that change; the head stays.
-Statement insert_runs(std::span<const Run> runs);
-Statement update_runs(std::span<const Run> runs);
+// One statement for all of them.
+Statement insert_heads(std::span<const Run* const> runs);
+Statement insert_states(std::span<const Run* const> runs);
+Statement update_states(std::span<const Run* const> runs);
 
 }  // namespace latchkey::pg

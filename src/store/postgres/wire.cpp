@@ -38,7 +38,18 @@ Oid array_of(Type type) {
 
 Column::Column(Type type) : type_(type) {}
 
+// Compares with the first element, as it is written.
+void Column::end_element(std::size_t from) {
+  const std::string_view all = elements_;
+  if (size_++ == 0) {
+    first_size_ = all.size();
+  } else if (is_constant_) {
+    is_constant_ = all.substr(from) == all.substr(0, first_size_);
+  }
+}
+
 Column& Column::add(std::int64_t value) {
+  const std::size_t from = elements_.size();
   if (type_ == Type::int4) {
     put32(elements_, 4);
     put32(elements_, value);
@@ -46,14 +57,15 @@ Column& Column::add(std::int64_t value) {
     put32(elements_, 8);
     put64(elements_, value);
   }
-  size_ += 1;
+  end_element(from);
   return *this;
 }
 
 Column& Column::add(std::string_view value) {
+  const std::size_t from = elements_.size();
   put32(elements_, static_cast<std::int64_t>(value.size()));
   elements_.append(value);
-  size_ += 1;
+  end_element(from);
   return *this;
 }
 
@@ -66,10 +78,18 @@ Column& Column::add(const Digest& digest) {
 }
 
 Column& Column::add_null() {
+  const std::size_t from = elements_.size();
   put32(elements_, -1);
-  size_ += 1;
   has_null_ = true;
+  end_element(from);
   return *this;
+}
+
+std::optional<std::string> Column::finish_first() const {
+  LK_ASSERT(size_ > 0);
+  const std::string first = elements_.substr(0, first_size_);
+  if (first == std::string(4, '\xff')) return std::nullopt;
+  return first.substr(4);
 }
 
 std::string Column::finish() const {
@@ -83,6 +103,12 @@ std::string Column::finish() const {
   put32(array, 1);  // lower bound
   array.append(elements_);
   return array;
+}
+
+Params& Params::add_first(const Column& column) {
+  types_.push_back(static_cast<Oid>(column.type()));
+  values_.push_back(column.finish_first());
+  return *this;
 }
 
 Params& Params::put(Oid type, std::string value) {
@@ -158,6 +184,40 @@ Rows check(PGconn* connection, PGresult* result) {
   const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const bool lost = PQstatus(connection) == CONNECTION_BAD;
   throw Failure(state ? state : "", message ? message : PQerrorMessage(connection), lost);
+}
+
+std::pair<std::string, std::string> Bulk::put(Params& params, bool first_is_array) const {
+  std::string values, arrays, names;
+  for (const auto& [name, column] : columns) {
+    const bool is_array = (first_is_array && column == columns.front().second) || !column->is_constant();
+    is_array ? params.add(*column) : params.add_first(*column);
+    const std::string number = "$" + std::to_string(params.size());
+    values += (values.empty() ? "" : ", ") + (is_array ? std::string("u.") + name : number);
+    if (!is_array) continue;
+    arrays += (arrays.empty() ? "" : ", ") + number;
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return {values, arrays.empty() ? "" : " FROM unnest(" + arrays + ") AS u(" + names + ")"};
+}
+
+Statement Bulk::insert_into(const char* table) const {
+  Statement statement;
+  std::string names;
+  for (const auto& [name, column] : columns) names += (names.empty() ? "" : ", ") + std::string(name);
+  const auto [values, from] = put(statement.params, columns.front().second->size() > 1);
+  statement.sql = std::string("INSERT INTO ") + table + " (" + names + ") SELECT " + values + from;
+  return statement;
+}
+
+Statement Bulk::update(const char* table) const {
+  Statement statement;
+  std::string names;
+  for (const auto& [name, column] : columns) names += (names.empty() ? "" : ", ") + std::string(name);
+  const auto [values, from] = put(statement.params, true);
+  const std::string first = columns.front().first;
+  statement.sql = std::string("UPDATE ") + table + " t SET (" + names + ") = ROW(" + values + ")" + from + " WHERE t." +
+                  first + " = u." + first;
+  return statement;
 }
 
 }  // namespace latchkey::pg

@@ -41,12 +41,20 @@ class Column {
   Column& add_or_null(const Uuid& id) { return id.is_nil() ? add_null() : add(id); }
   std::size_t size() const { return size_; }
   Type type() const { return type_; }
+  // Whether all its elements are the same: then one says it all.
+  bool is_constant() const { return is_constant_; }
   std::string finish() const;
+  // The first element alone; none: NULL.
+  std::optional<std::string> finish_first() const;
 
  private:
   Type type_;
+  void end_element(std::size_t from);
+
   std::string elements_;
   std::int32_t size_ = 0;
+  std::size_t first_size_ = 0;
+  bool is_constant_ = true;
   bool has_null_ = false;
 };
 
@@ -59,6 +67,8 @@ class Params {
   Params& add(const Uuid& id);
   Params& add(const Digest& digest) { return add_bytes({reinterpret_cast<const char*>(digest.data()), digest.size()}); }
   Params& add(const Column& column);
+  // A column's first element.
+  Params& add_first(const Column& column);
   Params& add_null(Type type);
   Params& add_or_null(std::optional<std::int64_t> value) { return value ? add(*value) : add_null(Type::int8); }
   Params& add_or_null(const std::optional<std::string>& text) {
@@ -99,6 +109,20 @@ class Rows {
 struct Statement {
   std::string sql;
   Params params;
+};
+
+// Columns of a statement for many rows, by name. One that holds the same value in every row travels once.
+struct Bulk {
+  std::vector<std::pair<const char*, const Column*>> columns;
+
+  // INSERT INTO table (…) SELECT …
+  Statement insert_into(const char* table) const;
+  // UPDATE table SET … WHERE table.first column = …; the first column names the rows.
+  Statement update(const char* table) const;
+
+ private:
+  // "$1, u.c2, …" and the FROM that goes with it.
+  std::pair<std::string, std::string> put(Params& params, bool first_is_array) const;
 };
 
 // Throws a Failure for a result that is an error.

@@ -1,0 +1,286 @@
+// One round trip of a batch: reads, and locks, all that its commands are known to need.
+#include "store/postgres/block_columns.hpp"
+#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/pg_store.hpp"
+
+namespace latchkey {
+
+using namespace pg;
+
+namespace {
+
+constexpr const char* kClock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+// Blocks that jobs are taken from are rarely smaller than this, where it matters: a first look at so many fewer.
+constexpr std::uint32_t kBlockGuess = 50;
+
+Column column_of(const auto& values, Type type) {
+  Column column(type);
+  for (const auto& value : values) column.add(value);
+  return column;
+}
+
+// Runs, as the ranges that they make up: those that were enqueued together are settled together.
+struct Ranges {
+  Column lo{Type::int8}, hi{Type::int8};
+  explicit Ranges(const std::set<Seq>& seqs) {
+    for (auto at = seqs.begin(); at != seqs.end();) {
+      const Seq first = *at;
+      Seq last = first;
+      while (++at != seqs.end() && *at == last + 1) last = *at;
+      lo.add(first);
+      hi.add(last);
+    }
+  }
+  Params params() const { return Params().add(lo).add(hi); }
+};
+
+ReadyItem item_of(const Block& block) { return {block.priority, block.due_at, block.lo, block.hi}; }
+
+}  // namespace
+
+// What is done with each result of a round trip, in order.
+class PostgresStore::Loading {
+ public:
+  Loading(PostgresStore& store, Connection& connection, PgTables& tables, Needs needs, bool waits)
+      : store_(store),
+        connection_(connection),
+        tables_(tables),
+        needs_(std::move(needs)),
+        lock_(waits ? " FOR UPDATE" : " FOR UPDATE SKIP LOCKED") {}
+
+  void add(const Statement& statement, std::function<void(const Rows&)> handler) {
+    connection_.add(statement);
+    handlers_.push_back(std::move(handler));
+  }
+  void add(const Statement& statement) {
+    add(statement, [](const Rows&) {});
+  }
+
+  void add_keys() {
+    if (!needs_.keys.empty())
+      add({std::string("SELECT k.hash, ") + kHeadColumns + ", " + kStateColumns +
+               " FROM latchkey.keys k JOIN latchkey.runs r ON r.seq = k.seq JOIN latchkey.all_states s ON s.seq = "
+               "k.seq WHERE k.hash = ANY($1)",
+           Params().add(column_of(needs_.keys, Type::uuid))},
+          [this](const Rows& rows) {
+            for (const Uuid& key : needs_.keys) tables_.load_no_key(key);
+            for (int row = 0; row < rows.size(); ++row) tables_.load_peeked(rows.uuid(row, 0), read_run(rows, row, 1));
+          });
+    if (needs_.held_keys.empty()) return;
+    // Those that somebody else holds are found by the second.
+    const Params keys = Params().add(column_of(needs_.held_keys, Type::uuid));
+    add({"SELECT k.hash, k.seq FROM latchkey.keys k WHERE k.hash = ANY($1) ORDER BY k.hash FOR UPDATE SKIP LOCKED",
+         keys},
+        [this](const Rows& rows) {
+          for (const Uuid& key : needs_.held_keys) tables_.load_held_key(key, std::nullopt);
+          for (int row = 0; row < rows.size(); ++row) tables_.load_held_key(rows.uuid(row, 0), rows.integer(row, 1));
+        });
+    add({"SELECT k.hash FROM latchkey.keys k WHERE k.hash = ANY($1)", keys}, [this](const Rows& rows) {
+      for (int row = 0; row < rows.size(); ++row) tables_.load_existing_key(rows.uuid(row, 0));
+    });
+  }
+
+  // Blocks before rows of their own: a run goes from the one to the other only.
+  void add_runs() {
+    if (needs_.runs.empty()) return;
+    const Ranges ranges(needs_.runs);
+    add({std::string("SELECT ") + kBlockColumns +
+             " FROM latchkey.blocks b WHERE b.lo = ANY(ARRAY(SELECT x.lo FROM unnest($1, $2) AS u(lo, hi), LATERAL "
+             "(SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo - 1000 AND i.lo <= u.hi AND i.hi >= u.lo) x)) "
+             "ORDER BY b.lo" +
+             lock_,
+         ranges.params()},
+        [this](const Rows& rows) {
+          for (int row = 0; row < rows.size(); ++row) tables_.load_block(read_block(rows, row));
+        });
+    add({std::string("SELECT s.seq, ") + kStateColumns +
+             " FROM latchkey.states s WHERE s.seq = ANY(ARRAY(SELECT x.seq FROM unnest($1, $2) AS u(lo, hi), LATERAL "
+             "(SELECT i.seq FROM latchkey.states i WHERE i.seq BETWEEN u.lo AND u.hi) x)) ORDER BY s.seq" +
+             lock_,
+         ranges.params()},
+        [this](const Rows& rows) { load_rows(rows); });
+    add({std::string("SELECT ") + kOutcomeColumns +
+             " FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.outcomes i WHERE i.seq BETWEEN u.lo "
+             "AND u.hi) o",
+         ranges.params()},
+        [this](const Rows& rows) {
+          for (int row = 0; row < rows.size(); ++row)
+            tables_.load_outcome(rows.integer(row, 0), read_outcome(rows, row));
+        });
+    needs_.waits.insert(needs_.runs.begin(), needs_.runs.end());
+    for (const Seq seq : needs_.runs)
+      if (!tables_.has_head(seq)) needs_.heads.insert(seq);
+  }
+
+  void add_heads() {
+    if (needs_.heads.empty()) return;
+    add({std::string("SELECT ") + kHeadColumns +
+             " FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.runs i WHERE i.seq BETWEEN u.lo AND "
+             "u.hi) r",
+         Ranges(needs_.heads).params()},
+        [this](const Rows& rows) {
+          for (int row = 0; row < rows.size(); ++row) tables_.load_head(read_head(rows, row));
+        });
+  }
+
+  void add_waits() {
+    if (needs_.waits.empty()) return;
+    add({"SELECT w.predecessor, w.run FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.waits i WHERE "
+         "i.predecessor BETWEEN u.lo AND u.hi) w",
+         Ranges(needs_.waits).params()},
+        [this](const Rows& rows) {
+          std::map<Seq, std::set<RunId>> found;
+          for (const Seq seq : needs_.waits) found[seq];
+          for (int row = 0; row < rows.size(); ++row) found[rows.integer(row, 0)].insert(rows.uuid(row, 1));
+          for (auto& [seq, dependents] : found) tables_.load_waits(seq, std::move(dependents));
+        });
+  }
+
+  void add_letters() {
+    for (const LetterName& name : needs_.letters)
+      add({std::string("SELECT ") + kLetterColumns +
+               " FROM latchkey.dead_letters WHERE tenant = $1 AND function = $2 AND acknowledged_at IS NULL FOR UPDATE",
+           Params().add(std::string_view(name.first)).add(std::string_view(name.second))},
+          [this, name](const Rows& rows) {
+            tables_.load_letter(name, rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0)));
+          });
+  }
+
+  void add_ready(const ReadyName& name, const ReadyWish& wish) {
+    const std::string due = store_.settings_.clock ? std::to_string(to_ms(store_.clock_->now())) : kClock;
+    // One function's are read in order from the index; several are sorted.
+    const bool is_one = name.functions.size() == 1;
+    const auto params = [&](std::uint32_t limit) {
+      Params params;
+      is_one ? params.add(std::string_view(name.functions.front())) : params.add(column_of(name.functions, Type::text));
+      return params.add_or_null(name.tenant).add(std::int64_t{limit});
+    };
+    const std::string function = is_one ? "function = $1" : "function = ANY($1)";
+    const std::uint32_t blocks = wish.is_second ? wish.count : 1 + wish.count / kBlockGuess;
+    auto items = std::make_shared<std::vector<ReadyItem>>();
+    auto are_all = std::make_shared<bool>(false);
+    add({std::string("SELECT ") + kBlockColumns + " FROM latchkey.blocks b WHERE b.session IS NULL AND b." + function +
+             " AND b.due <= " + due +
+             " AND ($2::text IS NULL OR b.tenant = $2) ORDER BY b.priority DESC, b.due, b.lo LIMIT $3 "
+             "FOR UPDATE SKIP LOCKED",
+         params(blocks)},
+        [this, items, are_all, blocks](const Rows& rows) {
+          for (int row = 0; row < rows.size(); ++row) {
+            Block block = read_block(rows, row);
+            items->push_back(item_of(block));
+            tables_.load_block(std::move(block));
+          }
+          *are_all = rows.size() < static_cast<int>(blocks);
+        });
+    add({std::string("SELECT s.seq, ") + kStateColumns +
+             ", s.priority FROM latchkey.states s WHERE s.status = 0 AND s.origin = 1 AND s.waiting_for = 0 AND s." +
+             function + " AND s.at <= " + due +
+             " AND ($2::text IS NULL OR s.tenant = $2) ORDER BY s.priority DESC, s.at, s.seq LIMIT $3 FOR UPDATE SKIP "
+             "LOCKED",
+         params(wish.count)},
+        [this, items, are_all, name](const Rows& rows) {
+          load_rows(rows);
+          for (int row = 0; row < rows.size(); ++row)
+            items->push_back({.priority = static_cast<std::int32_t>(rows.integer(row, 1 + kStateColumnCount)),
+                              .due_at = from_ms(rows.integer(row, 1 + kStateAtColumn)),
+                              .lo = rows.integer(row, 0),
+                              .hi = rows.integer(row, 0)});
+          tables_.load_ready(name, std::move(*items), *are_all);
+        });
+  }
+
+  void add_overdue() {
+    if (needs_.overdue == 0) return;
+    const std::string now = store_.settings_.clock ? std::to_string(to_ms(store_.clock_->now())) : kClock;
+    auto items = std::make_shared<std::vector<ReadyItem>>();
+    add({std::string("SELECT ") + kBlockColumns +
+             " FROM latchkey.blocks b WHERE b.session IS NOT NULL AND b.lease_until <= " + now +
+             " ORDER BY b.lease_until LIMIT $1 FOR UPDATE SKIP LOCKED",
+         Params().add(std::int64_t{needs_.overdue})},
+        [this, items](const Rows& rows) {
+          for (int row = 0; row < rows.size(); ++row) {
+            Block block = read_block(rows, row);
+            items->push_back(item_of(block));
+            tables_.load_block(std::move(block));
+          }
+        });
+    add({std::string("SELECT s.seq, ") + kStateColumns + " FROM latchkey.states s WHERE s.deadline <= " + now +
+             " ORDER BY s.deadline LIMIT $1 FOR UPDATE SKIP LOCKED",
+         Params().add(std::int64_t{needs_.overdue})},
+        [this, items](const Rows& rows) {
+          for (const Seq seq : load_rows(rows)) items->push_back({.lo = seq, .hi = seq});
+          tables_.load_overdue(std::move(*items));
+        });
+  }
+
+  void add_counters() {
+    const std::size_t left = store_.counters_.left();
+    if (needs_.counters <= left) return;
+    add({"SELECT nextval('latchkey.counters') FROM generate_series(1, $1)",
+         Params().add(static_cast<std::int64_t>((needs_.counters - left + kDrawn - 1) / kDrawn))},
+        [this](const Rows& rows) {
+          for (int row = 0; row < rows.size(); ++row)
+            store_.counters_.add(static_cast<std::uint64_t>(rows.integer(row, 0)));
+        });
+  }
+
+  // Everything, in the one order in which locks are taken. Fences come last: so that what is drawn is above what the
+  // last owners of what is locked drew.
+  Task<void> run(bool first, Instant& now) {
+    for (Statement& write : tables_.take_writes()) add(write);
+    add_keys();
+    add_runs();
+    add_heads();
+    add_waits();
+    add_letters();
+    for (const auto& [name, wish] : needs_.ready) add_ready(name, wish);
+    add_overdue();
+    for (auto& [name, question] : needs_.questions) {
+      add(question);
+      questions_.push_back(handlers_.size() - 1);
+    }
+    add_counters();
+    add({std::string("SELECT nextval('latchkey.fences'), ") + kClock, {}}, [&](const Rows& rows) {
+      tables_.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
+      if (!first) return;
+      store_.database_clock_.set(from_ms(rows.integer(0, 1)));
+      now = store_.clock_->now();
+    });
+    auto results = co_await connection_.run(store_.settings_.reply_max);
+    results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(handlers_.size()));  // BEGIN and SET
+    for (std::size_t i = 0; i < results.size(); ++i) handlers_[i](results[i]);
+    tables_.end_load(needs_.runs);
+    for (std::size_t i = 0; i < questions_.size(); ++i)
+      tables_.load_answer(needs_.questions[i].first, std::move(results[questions_[i]]));
+  }
+
+ private:
+  std::vector<Seq> load_rows(const Rows& rows) {
+    std::vector<Seq> seqs;
+    for (int row = 0; row < rows.size(); ++row) {
+      seqs.push_back(rows.integer(row, 0));
+      Run run;
+      read_state(rows, row, 1, run);
+      tables_.load_row(seqs.back(), std::move(run));
+    }
+    return seqs;
+  }
+
+  PostgresStore& store_;
+  Connection& connection_;
+  PgTables& tables_;
+  Needs needs_;
+  const char* const lock_;
+  std::vector<std::function<void(const Rows&)>> handlers_;
+  std::vector<std::size_t> questions_;
+};
+
+// Rows of the first round are waited for, in one order; those of later ones are not, or two batches could wait for each
+// other.
+Task<void> PostgresStore::load(Connection& connection, PgTables& tables, Needs needs, bool first, bool waits,
+                               Instant& now) {
+  Loading loading(*this, connection, tables, std::move(needs), first && waits);
+  co_await loading.run(first, now);
+}
+
+}  // namespace latchkey
