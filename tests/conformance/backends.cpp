@@ -68,12 +68,13 @@ class OpenPostgres final : public OpenStore {
 
  private:
   void open() {
-    auto opened = PostgresStore::open({.url = url_, .clock = &clock_}, clock_, random_);
+    auto opened = PostgresStore::open({.url = url_, .clock = &clock_}, host_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     store_ = std::move(*opened);
   }
 
   const std::string url_;
+  SystemClock host_;  // how long it waits for others is real
   ManualClock clock_{kNoon};
   SystemRandom random_;
   std::unique_ptr<PostgresStore> store_;

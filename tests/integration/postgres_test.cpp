@@ -35,11 +35,12 @@ class PostgresServers : public ::testing::Test {
 };
 
 TEST_F(PostgresServers, WhatOneDidTheOtherKnows) {
-  const Heard won = one().claim("k", R"(,"input":{"n":1})");
+  const std::string input = R"(,"input":{"n":1})";
+  const Heard won = one().claim("k", input);
   ASSERT_EQ(won.status, 201) << won.body;
-  EXPECT_EQ(two().claim("k").at("/code"), "ALREADY_RUNNING");
+  EXPECT_EQ(two().claim("k", input).at("/code"), "ALREADY_RUNNING");
   EXPECT_EQ(two().settle(won, "complete", R"(,"result":{"paid":true})").status, 200);
-  const Heard again = one().claim("k");
+  const Heard again = one().claim("k", input);
   EXPECT_EQ(again.status, 200) << again.body;
   EXPECT_EQ(again.at("/result/paid"), "true");
   EXPECT_EQ(two().get("/v1/runs/" + won.at("/run/id")).at("/status"), "completed");
