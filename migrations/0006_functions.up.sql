@@ -176,14 +176,14 @@ BEGIN
   SELECT * INTO held FROM latchkey.hold_key(ask.hash, ask.tenant);
   IF NOT held.is_new THEN r := latchkey.run_of_key(ask, held.seq); END IF;
   IF r.seq IS NOT NULL THEN
-    IF ask.by_call AND r.fingerprint IS DISTINCT FROM ask.fingerprint THEN RETURN ('mismatch', 'KEY_REUSED', r.id, false); END IF;
+    IF ask.by_call AND r.fingerprint IS DISTINCT FROM ask.fingerprint THEN RETURN ('mismatch', 'KEY_REUSED', r.id, false)::latchkey.enqueued; END IF;
     s := latchkey.peek_state(held.seq);
     d := latchkey.decide_enqueue(r, s, ask, latchkey.store_now());
     IF d.answer IN ('new', 'reopen') OR ((d.ended).seq IS NOT NULL AND EXISTS (SELECT FROM latchkey.states t WHERE t.seq = held.seq)) THEN
       s := latchkey.lock_state(held.seq);
       d := latchkey.decide_enqueue(r, s, ask, latchkey.store_now());
     END IF;
-    IF d.answer = 'mismatch' THEN RETURN ('mismatch', d.code, r.id, false); END IF;
+    IF d.answer = 'mismatch' THEN RETURN ('mismatch', d.code, r.id, false)::latchkey.enqueued; END IF;
   END IF;
   IF d.answer IN ('new', 'reopen') THEN
     predecessors := ARRAY(SELECT p FROM latchkey.lock_predecessors(ask.tenant, enqueue.after, CASE d.answer WHEN 'reopen' THEN r.seq END) p);
@@ -192,8 +192,8 @@ BEGIN
   IF (d.ended).seq IS NOT NULL AND EXISTS (SELECT FROM latchkey.states t WHERE t.seq = held.seq) THEN
     PERFORM latchkey.write_state(r, s, d.ended, now);
   END IF;
-  IF d.answer = 'own' THEN RETURN ('enqueued', NULL, r.id, false); END IF;
-  IF d.answer = 'duplicate' THEN RETURN ('duplicate', NULL, r.id, true); END IF;
+  IF d.answer = 'own' THEN RETURN ('enqueued', NULL, r.id, false)::latchkey.enqueued; END IF;
+  IF d.answer = 'duplicate' THEN RETURN ('duplicate', NULL, r.id, true)::latchkey.enqueued; END IF;
   IF d.answer = 'reopen' THEN
     s := d.next;
     s.waiting_for := cardinality(predecessors);
@@ -209,7 +209,7 @@ BEGIN
   END IF;
   PERFORM latchkey.start_waiting(r, s, predecessors, now);
   PERFORM pg_notify('latchkey_work', '');  -- at most one per commit: equal ones are folded
-  RETURN ('enqueued', NULL, r.id, false);
+  RETURN ('enqueued', NULL, r.id, false)::latchkey.enqueued;
 END $$;
 
 -- --- by owner --------------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ BEGIN
   IF s.status <> 1 OR s.fence <> heartbeat.fence THEN PERFORM latchkey.refuse('LEASE_LOST', 'the lease is not yours any more'); END IF;
   s.lease_until := greatest(s.lease_until, latchkey.add_capped(latchkey.store_now(), coalesce(latchkey.span_ms(lease), s.owner_lease_ms)));
   PERFORM latchkey.update_state(r, s);
-  RETURN (latchkey.as_time(s.lease_until), s.flags & 1 <> 0);
+  RETURN (latchkey.as_time(s.lease_until), s.flags & 1 <> 0)::latchkey.extended;
 END $$;
 
 -- Writes what was decided about a settlement, or refuses it: the caller's whole transaction is then undone, its effect with it.
@@ -265,7 +265,7 @@ BEGIN
     WHERE m.seq = s.seq AND m.generation = s.generation;
   END IF;
   RETURN (r.id, latchkey.status_name(s.status), d.answer = 'next', CASE s.status WHEN 3 THEN coalesce(s.result, '') END,
-    CASE s.status WHEN 3 THEN latchkey.as_text(coalesce(s.result, '')) END, CASE s.status WHEN 0 THEN latchkey.as_time(s.at) END, letter);
+    CASE s.status WHEN 3 THEN latchkey.as_text(coalesce(s.result, '')) END, CASE s.status WHEN 0 THEN latchkey.as_time(s.at) END, letter)::latchkey.settled;
 END $$;
 
 -- The run succeeded. With the newest fence also after the lease, while nobody else has it. The same again changes nothing and
