@@ -72,6 +72,9 @@ class Graphile {
     };
   }
 
+  // It deletes a job when it completes: there is no history.
+  async addHistory() {}
+
   async close() {
     await this.utils.release();
     await this.pool.end();

@@ -1,8 +1,10 @@
 """A PostgreSQL 15 for a benchmark: with_postgres() starts one in a temporary folder and stops it at the end."""
 import contextlib
+import ctypes
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -38,6 +40,12 @@ class Postgres:
             self.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+def _go_with_parent():
+    """Called in the new process: when the benchmark is killed, its server goes too."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGQUIT)
+
+
 def _free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -65,13 +73,13 @@ def with_postgres(parent=None, settings=SETTINGS):
                      "-c", "unix_socket_directories=", "-c", "max_connections=200"]
             for name, value in settings.items():
                 words += ["-c", f"{name}={value}"]
-            server = subprocess.Popen(words, stdout=log, stderr=log, cwd="/", **as_user)
+            server = subprocess.Popen(words, stdout=log, stderr=log, cwd="/", preexec_fn=_go_with_parent, **as_user)
         _wait_until_ready(server, port, f"{folder}/postgres.log")
         yield Postgres(port)
     finally:
         if server:
-            # SIGINT: it ends its sessions and goes.
-            server.send_signal(2)
+            # Its fast end: sessions are cut.
+            server.send_signal(signal.SIGINT)
             server.wait()
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -6,7 +6,7 @@ import pg from "pg";
 import { startDrain, serveDrain } from "./drain.mjs";
 
 const BATCH = 500;
-const common = { payload: 100, warm: 5_000, before: 30, window: 10, backlog: 20_000 };
+const common = { payload: 100, warm: 5_000, history: 0, before: 30, window: 10, backlog: 20_000 };
 
 const key = (number) => `order:2026-02-06:${number}`;
 const now = () => performance.now() / 1000;
@@ -74,8 +74,9 @@ async function round(peer, drainers, total, keyedFrom) {
 
 async function jobs(peer, drainers, total, keyed) {
   if (peer.settings.warm > 0) await round(peer, drainers, peer.settings.warm, keyed ? 1e9 : undefined);
+  if (peer.settings.history > 0) await peer.addHistory(peer.settings.history);
   const figures = await round(peer, drainers, total, keyed ? 0 : undefined);
-  return { mode: peer.settings.mode, jobs: total, ...figures };
+  return { mode: peer.settings.mode, jobs: total, history: peer.settings.history, ...figures };
 }
 
 // One at a time, 50 in flight. With duplicates every odd one repeats a key that was enqueued a moment before.
