@@ -20,6 +20,8 @@ class Ledger {
  public:
   Ledger(std::vector<Store*> stores, std::uint64_t seed) : stores_(std::move(stores)), seed_(seed) {}
 
+  // Where another PostgreSQL takes over, all leases end: an owner may be told that it is one no longer.
+  void allow_lost_leases() { leases_may_be_lost_ = true; }
   // `threads` callers, each until `enough()`. What contradicts an answer at once fails the test at once.
   void run(int threads, const std::function<bool()>& enough);
   // Takes what is left, and compares the whole database with the notes.
@@ -40,6 +42,7 @@ class Ledger {
 
   void note_job(const std::string& input, std::optional<RunId> id);
   void note_taken(const Taken& taken);
+  bool was_lost(const SettleReply& reply) const;
   void note_settled(const Run& run, Status status, const std::string& result);
   // The lock of a key that several callers want.
   void note_won(const std::string& key, const Won& won);
@@ -47,11 +50,11 @@ class Ledger {
 
   const std::vector<Store*> stores_;
   const std::uint64_t seed_;
+  std::atomic<bool> leases_may_be_lost_{false};
   std::mutex mutex_;
   std::map<std::string, Job> jobs_;  // by their input, which is unique
   std::map<RunId, std::string> inputs_;
   std::map<std::string, Fence> won_;  // the newest, by key
-  std::set<std::string> held_;
   std::set<Fence> fences_;
   std::atomic<std::uint64_t> acknowledged_{0};
   std::atomic<std::uint64_t> refused_{0};

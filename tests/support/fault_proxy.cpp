@@ -77,7 +77,7 @@ FaultProxy::~FaultProxy() {
 }
 
 std::string FaultProxy::url(const std::string& database) const {
-  return "postgres://latchkey@127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port()) + "/" + database +
+  return "postgres://latchkey@127.0.0.1:" + std::to_string(port()) + "/" + database +
          "?sslmode=disable&gssencmode=disable";
 }
 

@@ -47,6 +47,7 @@ class FaultProxy {
 
   // Unencrypted, so that the proxy can read it.
   std::string url(const std::string& database) const;
+  int port() const { return acceptor_.local_endpoint().port(); }
 
   // Once, on whichever connection it comes true first, counted from now over all of them. Replaces the one before.
   void arm(Fault fault);
