@@ -6,13 +6,14 @@
 #include <algorithm>
 #include <ostream>
 
+#include "base/suggest.hpp"
 #include "cli/completion_command.hpp"
 #include "cli/dlq_command.hpp"
 #include "cli/key_command.hpp"
+#include "cli/migrate_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/runs_command.hpp"
 #include "cli/serve_command.hpp"
-#include "cli/suggest.hpp"
 #include "cli/token_command.hpp"
 
 namespace latchkey {
@@ -93,6 +94,7 @@ void add_commands(CLI::App& app, const CliContext& context) {
   add_runs_command(app, context);
   add_dlq_command(app, context);
   add_token_command(app, context);
+  add_migrate_command(app, context);
   add_key_command(app, {context.in, context.out, context.err, context.clock, context.set_exit});
   add_completion_command(app, context);
 }

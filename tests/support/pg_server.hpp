@@ -1,13 +1,11 @@
-// PgServer: a PostgreSQL 15 of the tests' own, from Debian's package, on a free loopback port, in a temporary folder.
-// One per test program, started when it is first asked for and stopped at its end.
+// PgServer: the PostgreSQL that the tests of one program share, started when it is first asked for and stopped at its
+// end. Each test borrows a database of its own.
 #pragma once
-
-#include <sys/types.h>
 
 #include <string>
 #include <vector>
 
-#include "support/folder.hpp"
+#include "support/pg_cluster.hpp"
 
 namespace latchkey {
 
@@ -17,17 +15,13 @@ class PgServer {
   // The URL of an empty database; give it back when it is no longer used.
   std::string borrow_database();
   void give_back(const std::string& url);
-  std::string url(const std::string& database) const;
+  std::string url(const std::string& database) const { return cluster_.url(database); }
+  int port() const { return cluster_.port(); }
 
  private:
-  PgServer();
-  ~PgServer();
-  void start();
-  void wait_until_ready();
+  PgServer() = default;
 
-  const Folder folder_;
-  int port_ = 0;
-  pid_t pid_ = -1;
+  PgCluster cluster_;
   int made_ = 0;
   std::vector<std::string> free_;
 };

@@ -1,4 +1,4 @@
-#include "cli/suggest.hpp"
+#include "base/suggest.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The rows of the PostgreSQL table: every contender on one PostgreSQL of the run's own, in turn, round after round.
+
+usage: bench/peers/run.py [--quick] [--rounds=N] [ROW…]     ROW: jobs keyed single single-dup snapshot (all, without any)
+Prints one JSON line per measurement and, at the end of each row, one with the medians. quick: small counts, one round.
+"""
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+
+from postgres import with_postgres
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+# What a row's figure is called, its number (jobs or seconds), the number with --quick, and how often it is measured.
+ROWS = {
+    "jobs": ("jobs_s", 100_000, 20_000, 5),
+    "keyed": ("jobs_s", 100_000, 20_000, 5),
+    "single": ("enqueues_s", 10, 2, 5),
+    "single-dup": ("enqueues_s", 10, 2, 5),
+    "snapshot": ("held_s", 120, 20, 1),
+}
+
+
+def node():
+    """Node.js of the pinned package; fetches the packages when they are missing or not those of the lock file."""
+    machine = {"x86_64": "x64", "aarch64": "arm64"}[platform.machine()]
+    program = f"{HERE}/node_modules/node-linux-{machine}/bin/node"
+    lock, installed = f"{HERE}/package-lock.json", f"{HERE}/node_modules/.package-lock.json"
+    if not os.path.exists(program) or not os.path.exists(installed) or os.path.getmtime(installed) < os.path.getmtime(lock):
+        print("  fetching the pinned peers", file=sys.stderr)
+        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+                       cwd=HERE, stdout=sys.stderr, check=True)
+    return program
+
+
+class Contender:
+    """Whoever is measured. `commands`: for each row it has, a function of (number, url) that answers the command line
+    of a program that prints one JSON object with the row's figure on its last line."""
+
+    def __init__(self, name, commands):
+        self.name = name
+        self.commands = commands
+
+    def measure(self, row, number, url):
+        command = [str(word) for word in self.commands[row](number, url)]
+        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        return json.loads(output.strip().splitlines()[-1])
+
+
+def peers(snapshot_before=30):
+    program = node()
+
+    def peer(name, file):
+        def command(row):
+            extra = [f"--before={snapshot_before}"] if row == "snapshot" else []
+            return lambda number, url: [program, f"{HERE}/{file}", row, number, url, *extra]
+
+        return Contender(name, {row: command(row) for row in ROWS})
+
+    return [peer("graphile-worker", "graphile.mjs"), peer("pg-boss", "pg_boss.mjs")]
+
+
+def contenders(quick):
+    """Everybody. Latchkey's own rows belong here: Contender("latchkey", {"jobs": lambda number, url: […]})."""
+    return peers(snapshot_before=10 if quick else 30)
+
+
+def measure(server, everybody, row, number, rounds):
+    """{name: [figures of each round]}; in each round the contenders follow one another, each in a database of its own."""
+    figures = {one.name: [] for one in everybody if row in one.commands}
+    for turn in range(rounds):
+        # Whoever began the round before is last in this one.
+        order = [one for one in everybody if row in one.commands]
+        order = order[turn % len(order):] + order[:turn % len(order)]
+        for one in order:
+            with server.fresh_database("bench") as url:
+                found = one.measure(row, number, url)
+            if row == "snapshot":
+                found.update(snapshot_summary(found))
+            figures[one.name].append(found)
+            print(json.dumps({"contender": one.name, "row": row, "round": turn, **found}), flush=True)
+    return figures
+
+
+def snapshot_summary(found):
+    """The rate before, and in the last third of the time that the snapshot was held."""
+    before = statistics.median(found["before"])
+    held = statistics.median(found["held"][-max(1, len(found["held"]) // 3):])
+    return {"before_s": before, "held_s": held, "held_over_before": round(held / before, 3)}
+
+
+def medians(figures, name):
+    return {who: statistics.median(found[name] for found in rounds) for who, rounds in figures.items()}
+
+
+def main():
+    # An end from outside stops the server as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    words = sys.argv[1:]
+    quick = "--quick" in words
+    chosen = [word for word in words if not word.startswith("--")] or list(ROWS)
+    fixed = [int(word.split("=")[1]) for word in words if word.startswith("--rounds=")]
+    everybody = contenders(quick)
+    # Below the project, so that it lies on the disk that is measured.
+    with with_postgres(ROOT) as server:
+        for row in chosen:
+            name, number, small, rounds = ROWS[row]
+            figures = measure(server, everybody, row, small if quick else number, 1 if quick else fixed[0] if fixed else rounds)
+            print(json.dumps({"row": row, "median": name, **medians(figures, name)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,17 @@
+-- The roles stay: they belong to the whole PostgreSQL, and other databases of it may use them.
+DO $$
+DECLARE
+  guarded record;
+BEGIN
+  FOR guarded IN SELECT p.polname, p.polrelid::regclass AS place FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
+                 WHERE c.relnamespace = 'latchkey'::regnamespace LOOP
+    EXECUTE format('DROP POLICY %I ON %s', guarded.polname, guarded.place);
+    EXECUTE format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY, DISABLE ROW LEVEL SECURITY', guarded.place);
+  END LOOP;
+END $$;
+DROP FUNCTION latchkey.check_security, latchkey.seal_functions, latchkey.protect, latchkey.reads_dead_letters, latchkey.is_org_admin,
+  latchkey.current_tenant, latchkey.caller;
+DROP TABLE latchkey.members, latchkey.tenant_roles;
+REVOKE ALL ON ALL TABLES IN SCHEMA latchkey FROM latchkey_engine, latchkey_tenant, latchkey_service;
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA latchkey FROM latchkey_engine;
+REVOKE ALL ON SCHEMA latchkey FROM latchkey_engine, latchkey_tenant, latchkey_service;

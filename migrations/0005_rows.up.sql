@@ -1,0 +1,364 @@
+-- What the functions for users' transactions (0006) are made of: what was asked, the clock, locks, and rows written as the
+-- server's batches write them. Locks are taken in the same order everywhere: keys by hash, then blocks by lo, then states by
+-- seq, then dead letters.
+
+-- Every refusal: the SQLSTATE and the detail say which, the message why. Never about another tenant: what is foreign is not found.
+CREATE FUNCTION latchkey.refuse(code text, why text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION USING MESSAGE = code || ': ' || why, DETAIL = code, ERRCODE = CASE code
+    WHEN 'INVALID_ARGUMENT' THEN 'LK400' WHEN 'BODY_TOO_LARGE' THEN 'LK413' WHEN 'FORBIDDEN' THEN 'LK403' WHEN 'NOT_FOUND' THEN 'LK404'
+    WHEN 'LEASE_LOST' THEN 'LK409' WHEN 'ALREADY_SETTLED' THEN 'LK410' WHEN 'MOVE_REFUSED' THEN 'LK411'
+    WHEN 'PREDECESSOR_UNKNOWN' THEN 'LK422' ELSE 'LK500' END;
+END $$;
+
+-- --- the caller and what it asks -------------------------------------------------------------------------------------
+
+-- The tenant that the caller may write for.
+CREATE FUNCTION latchkey.writing_tenant() RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  who record;
+BEGIN
+  SELECT * INTO who FROM latchkey.caller();
+  IF who.tenant IS NULL THEN
+    PERFORM latchkey.refuse('FORBIDDEN', 'no tenant: set app.current_tenant as a member of latchkey_service, or have the role bound in latchkey.tenant_roles');
+  END IF;
+  IF who.tenant !~ '^[A-Za-z0-9._-]{1,128}$' THEN
+    PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the tenant must be 1 to 128 of letters, digits, ''.'', ''_'' and ''-''');
+  END IF;
+  IF who.acts_as = 'viewer' THEN PERFORM latchkey.refuse('FORBIDDEN', 'a viewer only reads'); END IF;
+  RETURN who.tenant;
+END $$;
+
+CREATE FUNCTION latchkey.check_text(name text, value text, bytes_max integer) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF octet_length(convert_to(value, 'UTF8')) > bytes_max THEN
+    PERFORM latchkey.refuse('INVALID_ARGUMENT', format('%s has more than %s bytes', name, bytes_max));
+  END IF;
+  IF value ~ '[\x01-\x1f\x7f]' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', format('%s has a control character', name)); END IF;
+END $$;
+
+CREATE FUNCTION latchkey.check_span(name text, value bigint, least_ms bigint, most_ms bigint) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF value BETWEEN least_ms AND most_ms THEN RETURN; END IF;
+  PERFORM latchkey.refuse('INVALID_ARGUMENT', format('%s must be %s ms to %s ms', name, least_ms, most_ms));
+END $$;
+
+-- Text or bytes; empty is NULL in the tables.
+CREATE FUNCTION latchkey.body(name text, of_text text, of_bytes bytea) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  bytes constant bytea := coalesce(of_bytes, convert_to(of_text, 'UTF8'));
+BEGIN
+  IF length(bytes) > 1048576 THEN PERFORM latchkey.refuse('BODY_TOO_LARGE', name || ' has more than 1048576 bytes'); END IF;
+  RETURN nullif(bytes, '');
+END $$;
+
+CREATE FUNCTION latchkey.span_ms(span interval) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS
+$$ SELECT (extract(epoch FROM span) * 1000)::bigint $$;
+
+-- One of a list of names, by its place from 0.
+CREATE FUNCTION latchkey.place_of(name text, value text, VARIADIC known text[]) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF value = ANY (known) THEN RETURN array_position(known, value) - 1; END IF;
+  PERFORM latchkey.refuse('INVALID_ARGUMENT', format('%s must be one of %s', name, array_to_string(known, ', ')));
+END $$;
+
+-- As HTTP's `retry`: {retries, first_ms, factor, ceiling_ms, total_ms, jitter, jitter_percent, schedule_ms}. NULL: the default.
+CREATE FUNCTION latchkey.pack_retry(policy jsonb) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  names constant text[] := ARRAY['retries', 'first_ms', 'factor', 'ceiling_ms', 'total_ms', 'jitter', 'jitter_percent', 'schedule_ms'];
+  most constant bigint[] := ARRAY[1000, 315619200000, 1000, 315619200000, 315619200000, 5, 100];
+  fields bigint[] := ARRAY[3, 1000, 5, 30000, 9223372036854775807, 0, 10];
+  name text;
+  number integer;
+  value jsonb;
+BEGIN
+  FOR name, value IN SELECT * FROM jsonb_each(policy) LOOP
+    number := array_position(names, name);
+    IF number IS NULL THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the retry policy has no member ' || quote_ident(name)); END IF;
+    CONTINUE WHEN number = 8;
+    IF number = 6 THEN
+      fields[6] := latchkey.place_of('jitter', value #>> '{}', 'none', 'full', 'equal', 'additive', 'decorrelated', 'percent');
+    ELSIF jsonb_typeof(value) = 'number' AND value #>> '{}' ~ '^[0-9]{1,12}$' AND (value #>> '{}')::bigint <= most[number] THEN
+      fields[number] := (value #>> '{}')::bigint;
+    ELSE
+      PERFORM latchkey.refuse('INVALID_ARGUMENT', format('the retry policy''s %s must be a whole number from 0 to %s', name, most[number]));
+    END IF;
+  END LOOP;
+  FOR value IN SELECT * FROM jsonb_array_elements(coalesce(policy -> 'schedule_ms', '[]')) LOOP
+    IF jsonb_typeof(value) <> 'number' OR value #>> '{}' !~ '^[0-9]{1,12}$' OR (value #>> '{}')::bigint > most[2] OR cardinality(fields) >= 71 THEN
+      PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the retry policy''s schedule_ms must be at most 64 whole numbers of milliseconds');
+    END IF;
+    fields := fields || (value #>> '{}')::bigint;
+  END LOOP;
+  IF fields = ARRAY[3, 1000, 5, 30000, 9223372036854775807, 0, 10] THEN RETURN NULL; END IF;
+  IF fields[7:] = ARRAY[10::bigint] THEN fields := fields[:6]; END IF;
+  RETURN (SELECT string_agg(latchkey.le8(f), '' ORDER BY at) FROM unnest(fields) WITH ORDINALITY AS u(f, at));
+END $$;
+
+-- The length as 8 bytes, then the bytes: parts hashed so cannot run into each other.
+CREATE FUNCTION latchkey.prefixed(part bytea) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT AS
+$$ SELECT int8send(length(part)::bigint) || part $$;
+CREATE FUNCTION latchkey.half_hash(bytes bytea) RETURNS uuid LANGUAGE sql IMMUTABLE STRICT AS
+$$ SELECT encode(substr(sha256(bytes), 1, 16), 'hex')::uuid $$;
+
+CREATE FUNCTION latchkey.make_request(function text, key text, guard text, input bytea, lease interval, window_span interval, on_doubt text,
+  retries integer, retry_policy jsonb, fingerprint text, call_id uuid, caller text) RETURNS latchkey.request
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  ask latchkey.request;
+  policy constant jsonb := coalesce(retry_policy, '{}') || CASE WHEN retries IS NULL THEN '{}' ELSE jsonb_build_object('retries', retries) END;
+  scope bytea;
+BEGIN
+  ask.tenant := latchkey.writing_tenant();
+  IF coalesce(function, '') = '' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the function is missing'); END IF;
+  PERFORM latchkey.check_text('function', function, 128);
+  PERFORM latchkey.check_text('key', key, 512);
+  PERFORM latchkey.check_text('caller', caller, 512);
+  IF jsonb_typeof(policy) <> 'object' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the retry policy must be an object'); END IF;
+  IF fingerprint !~ '^[0-9a-fA-F]{64}$' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'fingerprint must be 64 hexadecimal digits'); END IF;
+  ask.function := make_request.function;
+  ask.key := nullif(convert_to(make_request.key, 'UTF8'), '');
+  ask.guard := latchkey.place_of('guard', coalesce(make_request.guard, CASE WHEN ask.key IS NULL THEN 'none' ELSE 'once' END), 'none', 'once', 'while-running');
+  IF ask.key IS NULL THEN ask.guard := 0; END IF;
+  ask.on_doubt := latchkey.place_of('on_doubt', coalesce(make_request.on_doubt, 'rerun'), 'rerun', 'hold');
+  ask.on_failed := 0;
+  ask.priority := 0;
+  ask.delay_ms := 0;
+  ask.retry := latchkey.pack_retry(policy);
+  ask.retries := latchkey.retry_field(ask.retry, 0);
+  ask.lease_ms := coalesce(latchkey.span_ms(lease), 60000);
+  PERFORM latchkey.check_span('lease', ask.lease_ms, 1000, 86400000);
+  ask.window_ms := coalesce(latchkey.span_ms(window_span), 86400000);
+  PERFORM latchkey.check_span('window_span', ask.window_ms, 0, 315619200000);
+  ask.input := make_request.input;
+  ask.caller := convert_to(coalesce(make_request.caller, session_user), 'UTF8');
+  ask.call := call_id;
+  -- Nothing guards it, but its call has a name.
+  ask.by_call := ask.guard = 0 AND call_id IS NOT NULL;
+  scope := latchkey.prefixed(convert_to(ask.tenant, 'UTF8')) || latchkey.prefixed(convert_to(ask.function, 'UTF8'));
+  IF ask.by_call THEN
+    ask.hash := latchkey.half_hash(scope || latchkey.prefixed('') || latchkey.prefixed(uuid_send(call_id)));
+    ask.fingerprint := sha256(latchkey.prefixed(coalesce(ask.input, '')));
+  ELSIF ask.guard <> 0 THEN
+    ask.hash := latchkey.half_hash(scope || latchkey.prefixed(ask.key));
+    IF ask.guard = 1 THEN ask.fingerprint := decode(make_request.fingerprint, 'hex'); END IF;
+  END IF;
+  RETURN ask;
+END $$;
+
+-- --- time, ids, locks ------------------------------------------------------------------------------------------------
+
+-- The store's clock, read after the locks: the database's, never behind the mark (which is kept a second ahead).
+CREATE FUNCTION latchkey.store_now() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  now bigint := (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+  mark bigint;
+BEGIN
+  SELECT c.last_value INTO mark FROM latchkey.clock c;
+  now := greatest(now, mark - 1000);
+  IF now >= mark THEN PERFORM setval('latchkey.clock', now + 1000); END IF;
+  RETURN now;
+END $$;
+
+-- UUIDv7 with the counter behind the time, as base/uuid.cpp makes it.
+CREATE FUNCTION latchkey.make_id(at bigint, counter bigint) RETURNS uuid LANGUAGE sql VOLATILE AS $$
+  SELECT (lpad(to_hex(at), 12, '0') || '7' || lpad(to_hex((counter >> 32) & 4095), 3, '0')
+    || to_hex((1::bigint << 63) | ((counter & 4294967295) << 30)
+              | (('x' || left(gen_random_uuid()::text, 8))::bit(32)::bigint & 1073741823)))::uuid
+$$;
+CREATE FUNCTION latchkey.counter_of(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS $$
+  SELECT (('x' || substr(h, 14, 3))::bit(12)::integer::bigint << 32) | ((('x' || substr(h, 17, 16))::bit(64)::bigint >> 30) & 4294967295)
+  FROM (SELECT replace(id::text, '-', '') AS h) u
+$$;
+
+-- Locks the key: waits for whoever holds it. A key that nobody has is made, for the run whose counter is given back: the
+-- primary key says who made it. Without a hash nothing is locked.
+CREATE FUNCTION latchkey.hold_key(of_hash uuid, of_tenant text, OUT seq bigint, OUT is_new boolean) LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  LOOP
+    SELECT k.seq, false INTO seq, is_new FROM latchkey.keys k WHERE k.hash = of_hash FOR UPDATE;
+    IF FOUND THEN RETURN; END IF;
+    seq := nextval('latchkey.counters');
+    is_new := true;
+    IF of_hash IS NULL THEN RETURN; END IF;
+    INSERT INTO latchkey.keys AS k (hash, tenant, seq) VALUES (of_hash, of_tenant, hold_key.seq) ON CONFLICT DO NOTHING;
+    IF FOUND THEN RETURN; END IF;
+  END LOOP;
+END $$;
+
+-- The run's state as it is committed, without a lock.
+CREATE FUNCTION latchkey.peek_state(of_seq bigint) RETURNS latchkey.states LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  s latchkey.states;
+BEGIN
+  SELECT a.* INTO s FROM latchkey.all_states a WHERE a.seq = of_seq;
+  RETURN s;
+END $$;
+
+-- Gives a run that lies in a block a row of its own, under the block's lock. The rest of the block goes on as it was.
+CREATE FUNCTION latchkey.leave_block(of_seq bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  b latchkey.blocks;
+BEGIN
+  SELECT * INTO b FROM latchkey.blocks WHERE lo <= of_seq AND lo > of_seq - 1000 AND hi >= of_seq FOR UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  IF EXISTS (SELECT FROM latchkey.states s WHERE s.seq = of_seq) OR EXISTS (SELECT FROM latchkey.outcomes o WHERE o.seq = of_seq) THEN RETURN; END IF;
+  INSERT INTO latchkey.states SELECT a.* FROM latchkey.all_states a WHERE a.seq = of_seq;
+  IF b.lo = b.hi THEN
+    DELETE FROM latchkey.blocks WHERE lo = b.lo;
+  ELSIF of_seq = b.lo THEN
+    UPDATE latchkey.blocks SET lo = of_seq + 1 WHERE lo = b.lo;
+  ELSE
+    UPDATE latchkey.blocks SET hi = of_seq - 1 WHERE lo = b.lo;
+    b.lo := of_seq + 1;
+    IF b.lo <= b.hi THEN INSERT INTO latchkey.blocks SELECT b.*; END IF;
+  END IF;
+END $$;
+
+-- Locks the run's own row, and makes it one first if it lies in a block. A completed job has none and needs none: it never
+-- changes. NULL: the run is gone.
+CREATE FUNCTION latchkey.lock_state(of_seq bigint) RETURNS latchkey.states LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  s latchkey.states;
+BEGIN
+  LOOP
+    SELECT * INTO s FROM latchkey.states WHERE seq = of_seq FOR UPDATE;
+    IF FOUND THEN RETURN s; END IF;
+    s := latchkey.peek_state(of_seq);
+    IF s.status = 3 OR s.seq IS NULL THEN RETURN s; END IF;
+    PERFORM latchkey.leave_block(of_seq);
+  END LOOP;
+END $$;
+
+-- --- writing ---------------------------------------------------------------------------------------------------------
+
+CREATE FUNCTION latchkey.update_state(r latchkey.runs, s latchkey.states) RETURNS void LANGUAGE sql VOLATILE AS $$
+  UPDATE latchkey.states SET (status, origin, generation, attempt, attempts_max, attempts_total, fence, first_attempt_at, waiting_for,
+      failures, at, lease_until, owner_lease_ms, flags, owner, opened_by, last_error, last_error_code, effect_key, result, code, effect, deadline)
+    = (s.status, s.origin, s.generation, s.attempt, s.attempts_max, s.attempts_total, s.fence, s.first_attempt_at, s.waiting_for,
+      s.failures, s.at, s.lease_until, s.owner_lease_ms, s.flags, s.owner, s.opened_by, s.last_error, s.last_error_code, s.effect_key,
+      s.result, s.code, s.effect, latchkey.next_deadline(r, s))
+  WHERE seq = s.seq
+$$;
+
+-- A failed run joins its group's open entry, which is made if there is none. Gives the entry's id.
+CREATE FUNCTION latchkey.add_dead_letter(r latchkey.runs, s latchkey.states) RETURNS uuid LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  entry latchkey.dead_letters;
+  made bigint;
+BEGIN
+  LOOP
+    UPDATE latchkey.dead_letters d SET code = s.code, reason = coalesce(s.last_error, ''), latest_run = r.id, updated_at = s.at, count = d.count + 1
+    WHERE d.tenant = r.tenant AND d.function = r.function AND d.acknowledged_at IS NULL RETURNING d.* INTO entry;
+    EXIT WHEN FOUND;
+    made := nextval('latchkey.counters');
+    INSERT INTO latchkey.dead_letters AS d VALUES (made, latchkey.make_id(s.at, made), r.tenant, r.function, s.code, coalesce(s.last_error, ''),
+      r.id, 1, s.at, s.at, NULL, '') ON CONFLICT DO NOTHING RETURNING d.* INTO entry;
+    EXIT WHEN FOUND;
+  END LOOP;
+  INSERT INTO latchkey.dead_letter_members (seq, generation, tenant, letter, run, key, code, reason, attempts, effect, at)
+  VALUES (s.seq, s.generation, r.tenant, entry.number, r.id, coalesce(r.key, ''), s.code, coalesce(s.last_error, ''), s.attempt, s.effect, s.at);
+  RETURN entry.id;
+END $$;
+
+-- Writes one change, with its dead letter if it failed for good; gives that letter's id.
+CREATE FUNCTION latchkey.write_one(r latchkey.runs, before latchkey.states, after latchkey.states) RETURNS uuid
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  PERFORM latchkey.update_state(r, after);
+  -- A later generation waits for its own predecessors alone.
+  IF before.waiting_for > 0 AND after.status >= 3 THEN DELETE FROM latchkey.waits w WHERE w.dependent = after.seq; END IF;
+  IF after.status = 4 AND before.status <> 4 THEN RETURN latchkey.add_dead_letter(r, after); END IF;
+  RETURN NULL;
+END $$;
+
+-- What a settled run means for those that wait for it, and theirs in turn.
+CREATE FUNCTION latchkey.release_dependents(settled latchkey.states, now bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  ended latchkey.states[] := ARRAY[settled];
+  waiting bigint;
+  r latchkey.runs;
+  s latchkey.states;
+  next latchkey.states;
+BEGIN
+  WHILE cardinality(ended) > 0 LOOP
+    settled := ended[1];
+    ended := ended[2:];
+    FOR waiting IN SELECT w.dependent FROM latchkey.waits w WHERE w.predecessor = settled.seq ORDER BY w.dependent LOOP
+      SELECT * INTO r FROM latchkey.runs WHERE seq = waiting;
+      CONTINUE WHEN NOT FOUND;
+      s := latchkey.lock_state(waiting);
+      next := latchkey.decide_predecessor(r, s, settled.status, now);
+      CONTINUE WHEN next.seq IS NULL AND s.status <= 2 AND s.waiting_for > 0;  -- goes on waiting
+      DELETE FROM latchkey.waits w WHERE w.predecessor = settled.seq AND w.dependent = waiting;
+      CONTINUE WHEN next.seq IS NULL;
+      PERFORM latchkey.write_one(r, s, next);
+      IF next.status >= 3 THEN ended := ended || next;
+      ELSIF next.waiting_for = 0 THEN PERFORM pg_notify('latchkey_work', ''); END IF;
+    END LOOP;
+  END LOOP;
+END $$;
+
+-- Writes a change with all that follows from it: the dead letter, and what waited for this run.
+CREATE FUNCTION latchkey.write_state(r latchkey.runs, before latchkey.states, after latchkey.states, now bigint) RETURNS uuid
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  letter constant uuid := latchkey.write_one(r, before, after);
+BEGIN
+  IF after.status >= 3 THEN PERFORM latchkey.release_dependents(after, now); END IF;
+  RETURN letter;
+END $$;
+
+-- A new run's head, written under the counter.
+CREATE FUNCTION latchkey.insert_run(ask latchkey.request, counter bigint, now bigint) RETURNS latchkey.runs LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  r constant latchkey.runs := (counter, latchkey.make_id(now, counter), ask.tenant, ask.function, ask.key, ask.hash,
+    ask.guard | (ask.on_doubt << 2) | (ask.on_failed << 3) | (ask.by_call::integer << 6), ask.priority, ask.fingerprint, ask.retries, ask.retry,
+    ask.window_ms, ask.lease_ms, now, ask.input, ask.caller, ask.call)::latchkey.runs;
+BEGIN
+  INSERT INTO latchkey.runs SELECT r.*;
+  PERFORM latchkey.note_tenant(ask.tenant);
+  RETURN r;
+END $$;
+
+-- How a new run stands before its first try.
+CREATE FUNCTION latchkey.first_state(r latchkey.runs, origin integer, due bigint, waiting_for integer) RETURNS latchkey.states
+LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  s latchkey.states;
+BEGIN
+  s.seq := r.seq;
+  s.tenant := r.tenant;
+  s.function := r.function;
+  s.priority := r.priority;
+  s.origin := first_state.origin;
+  s.generation := 1;
+  s.attempt := 0;
+  s.attempts_max := r.retries + 1;
+  s.attempts_total := 0;
+  s.fence := 0;
+  s.first_attempt_at := 0;
+  s.waiting_for := first_state.waiting_for;
+  s.failures := 0;
+  RETURN latchkey.with_state(s, 0, due);
+END $$;
+
+CREATE FUNCTION latchkey.insert_state(r latchkey.runs, s latchkey.states) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  s.deadline := latchkey.next_deadline(r, s);
+  INSERT INTO latchkey.states SELECT s.*;
+END $$;
+
+-- The key's run, by what `hold_key` gave; compares the whole text, not only the hash.
+CREATE FUNCTION latchkey.run_of_key(ask latchkey.request, of_seq bigint) RETURNS latchkey.runs LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  r latchkey.runs;
+BEGIN
+  SELECT * INTO r FROM latchkey.runs WHERE seq = of_seq;
+  IF FOUND AND ((r.tenant, r.function) <> (ask.tenant, ask.function) OR (NOT ask.by_call AND r.key <> ask.key)) THEN
+    PERFORM latchkey.refuse('INTERNAL', 'two keys have one hash');
+  END IF;
+  RETURN r;
+END $$;
+
+SELECT latchkey.seal_functions();

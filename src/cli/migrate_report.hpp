@@ -1,0 +1,21 @@
+// How `latchkey migrate` shows what it did, for people and as JSON.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "migrations/runner.hpp"
+
+namespace latchkey {
+
+enum class As { text, json };
+
+void print_status(std::ostream& out, const std::vector<migrations::Entry>& entries, As as);
+// One {"migration", "state"} line each as it is done, in both forms a line.
+void print_done(std::ostream& out, const migrations::Migration& migration, const std::string& state, As as);
+void print_plans(std::ostream& out, const migrations::Collection& files, As as);
+// What people read before a migration is taken back.
+void print_rollback(std::ostream& out, const migrations::Migration& migration);
+
+}  // namespace latchkey

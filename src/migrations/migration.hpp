@@ -1,0 +1,45 @@
+// Migration: one numbered step of a schema, in three files: 0001_name.up.sql, 0001_name.down.sql, 0001_name.plan.yml.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "migrations/plan.hpp"
+
+namespace latchkey::migrations {
+
+struct File {
+  std::string name;
+  std::string text;
+};
+
+struct Migration {
+  std::int64_t version = 0;
+  std::string label;  // 0001_name
+  std::string name;
+  std::string up;
+  std::string down;
+  std::string checksum;  // of the up file: SHA-256 in hex, line ends as \n
+  Plan plan;
+
+  std::string up_file() const { return label + ".up.sql"; }
+  std::string down_file() const { return label + ".down.sql"; }
+};
+
+// In the order of their numbers, and what is wrong: names, gaps, numbers used twice, missing files, faults in plans.
+struct Collection {
+  std::vector<Migration> migrations;
+  std::vector<Fault> faults;
+};
+
+// Files that are neither SQL nor plans are left alone.
+Collection arrange(const std::vector<File>& files);
+// NOT_FOUND when there is no such folder.
+Result<Collection> read_folder(const std::filesystem::path& folder);
+// Latchkey's own, which are part of the program.
+const Collection& own_migrations();
+
+}  // namespace latchkey::migrations

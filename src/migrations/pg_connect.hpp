@@ -1,0 +1,20 @@
+// How a runner connects to PostgreSQL.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <memory>
+#include <string>
+
+namespace latchkey::migrations {
+
+using PgHandle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
+
+// `database`, when it is not empty, takes the place of the one in the URL. Throws Stop: STORE_UNAVAILABLE, USAGE for a
+// URL that libpq cannot read.
+PgHandle connect_for_migrations(const std::string& url, const std::string& database = {});
+
+// "name", with quotes inside doubled.
+std::string quote_name(const std::string& name);
+
+}  // namespace latchkey::migrations

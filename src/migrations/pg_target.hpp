@@ -1,0 +1,48 @@
+// PgTarget: migrations in PostgreSQL. One connection that is never opened anew: a statement after a loss would run
+// outside its transaction. An advisory lock of the transaction keeps other runners out, through a pooler too.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include "migrations/target.hpp"
+
+namespace latchkey::migrations {
+
+class PgTarget final : public Target {
+ public:
+  PgTarget(TargetSettings settings, Random& random);
+  ~PgTarget() override;
+
+  std::vector<Applied> read_ledger() override;
+  std::vector<Fault> lint(const std::string& file, const std::string& script) override;
+  void begin(Duration patience, const std::function<void()>& on_wait) override;
+  void apply(const std::string& file, const std::string& script) override;
+  void record(const Migration& migration) override;
+  void erase(const Migration& migration) override;
+  std::string ask(const std::string& query) override;
+  void commit() override;
+  void roll_back() noexcept override;
+  std::string describe() override;
+  std::unique_ptr<Target> make_scratch() override;
+
+  // Whether there is a schema of this name.
+  bool has_schema(const std::string& name);
+
+ private:
+  PgTarget(TargetSettings settings, Random& random, const std::string& database);
+  // The connection's answer as text, row by row.
+  std::vector<std::vector<std::string>> query(const std::string& sql, const std::vector<std::string>& parameters = {});
+  // One or more statements without an answer. Throws pg::Failure.
+  void execute(const std::string& sql);
+  void drop_scratch() noexcept;
+  bool has_ledger();
+
+  const TargetSettings settings_;
+  Random& random_;
+  std::string ledger_;  // its quoted name
+  std::unique_ptr<PGconn, decltype(&PQfinish)> handle_{nullptr, &PQfinish};
+  std::string transaction_;       // the id of the open one
+  std::string scratch_database_;  // dropped with the object
+};
+
+}  // namespace latchkey::migrations

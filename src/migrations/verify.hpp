@@ -1,0 +1,24 @@
+// Verify: up, down and up again on a scratch database, step by step, and whether each step leaves the schema it should.
+#pragma once
+
+#include "migrations/runner.hpp"
+
+namespace latchkey::migrations {
+
+// What a step left that it should not have, or the other way round.
+struct Difference {
+  std::string label;                 // of the migration
+  std::string step;                  // "down", "up again"
+  std::vector<std::string> missing;  // lines of the schema that are gone
+  std::vector<std::string> extra;    // and those that should be
+};
+std::string to_string(const Difference& difference);
+
+// Pure; none when they are the same.
+std::optional<Difference> compare(const std::string& expected, const std::string& found);
+
+// Throws Stop: VERIFY_FAILED with the first difference, SCRATCH_REFUSED, and whatever a runner is stopped by. The
+// target itself is not touched.
+void verify(Target& target, const Collection& files);
+
+}  // namespace latchkey::migrations

@@ -1,0 +1,67 @@
+// Through PgBouncer in transaction mode: fewer server connections than lanes, another one for every transaction, and
+// the same answers.
+#include <thread>
+
+#include "conformance/store_test.hpp"
+#include "integration/pg_ledger.hpp"
+#include "integration/pg_stores.hpp"
+#include "support/pg_bouncer.hpp"
+
+namespace latchkey {
+namespace {
+
+class PostgresBouncer : public PostgresStores {
+ protected:
+  ~PostgresBouncer() override {
+    // Its connections would keep the schema from being dropped.
+    one_.reset();
+    two_.reset();
+  }
+
+  PgBouncer bouncer_{PgServer::instance().port(), 3};
+  std::unique_ptr<Store> one_ = open(bouncer_.url(database()), {.patience = 60s});
+  std::unique_ptr<Store> two_ = open(bouncer_.url(database()), {.patience = 60s});
+};
+
+TEST_F(PostgresBouncer, TheSameAnswers) {
+  Verbs one(*one_), two(*two_);
+  const Won won = std::get<Won>(one.claim(a_claim()));
+  EXPECT_TRUE(std::holds_alternative<Busy>(two.claim(a_claim())));
+  EXPECT_TRUE(std::get<Settled>(two.settle({{}, won.run.id(), won.fence, Complete{"r", {}}})).changed);
+  EXPECT_EQ(std::get<Replay>(one.claim(a_claim())).run.as<Completed>()->result, "r");
+  const auto job = std::get<Enqueued>(one.enqueue({.function = "f", .input = "i"}));
+  const auto taken = two.take({.functions = {"f"}, .limit = 5, .session = id_of(5)});
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].run.id(), job.run.id());
+  EXPECT_TRUE(std::get<Settled>(one.settle({{}, job.run.id(), taken[0].fence, permanent()})).dead_letter);
+  EXPECT_EQ(two_->records().list_dead_letters({}).value().entries.size(), 1u);
+  EXPECT_EQ(two_->list({}).value().runs.size(), 2u);
+}
+
+TEST_F(PostgresBouncer, ManyAtOnce) {
+  Ledger ledger({one_.get(), two_.get()}, 13);
+  ledger.run(8, [&] { return ledger.acknowledged() >= 1500; });
+  EXPECT_EQ(ledger.refused(), 0u);
+  ledger.check(*open(url()));
+  EXPECT_LE(std::stoi(PgClient(url()).ask_one("SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                                              "current_database() AND pid <> pg_backend_pid()")),
+            3)
+      << "no more than the pool has";
+}
+
+TEST_F(PostgresBouncer, APoolerThatRestartsLosesNothing) {
+  Ledger ledger({one_.get(), two_.get()}, 14);
+  std::atomic<int> restarts{0};
+  {
+    std::jthread callers([&] { ledger.run(6, [&] { return restarts == 3 && ledger.acknowledged() >= 1000; }); });
+    for (std::uint64_t at : {100u, 200u, 300u}) {
+      while (ledger.acknowledged() < at) std::this_thread::sleep_for(2ms);
+      bouncer_.restart();
+      ++restarts;
+    }
+  }
+  ledger.check(*open(url()));
+}
+
+}  // namespace
+}  // namespace latchkey

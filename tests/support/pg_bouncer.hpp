@@ -1,0 +1,34 @@
+// PgBouncer: a pooler of the test's own in transaction mode, before one PostgreSQL: every transaction may get another
+// of a few server connections.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "support/folder.hpp"
+
+namespace latchkey {
+
+class PgBouncer {
+ public:
+  // `pool` server connections for each database. Returns when it accepts connections.
+  PgBouncer(int server_port, int pool);
+  ~PgBouncer();
+  PgBouncer(const PgBouncer&) = delete;
+  PgBouncer& operator=(const PgBouncer&) = delete;
+
+  std::string url(const std::string& database) const;
+  // At once, with every connection through it; then started again on the same port.
+  void restart();
+
+ private:
+  void start();
+  void stop();
+
+  const Folder folder_;
+  int port_ = 0;
+  pid_t pid_ = -1;
+};
+
+}  // namespace latchkey
