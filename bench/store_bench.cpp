@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "bench.hpp"
-#include "store/postgres/pg_store.hpp"
+#include "migrations/open_postgres.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace latchkey::bench {
@@ -25,7 +25,7 @@ std::unique_ptr<SqliteStore> open_store(const std::string& file, Clock& clock, R
 }
 
 std::unique_ptr<PostgresStore> open_postgres(const std::string& url, Clock& clock, Random& random) {
-  auto store = PostgresStore::open({.url = url}, clock, random);
+  auto store = migrations::open_postgres({.url = url}, clock, random);
   if (!store) {
     std::fprintf(stderr, "%s\n", to_string(store.error()).c_str());
     std::exit(1);

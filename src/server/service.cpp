@@ -11,7 +11,7 @@
 #include "http/server.hpp"
 #include "server/admin_key.hpp"
 #include "server/lock_keeper.hpp"
-#include "store/postgres/pg_store.hpp"
+#include "migrations/open_postgres.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
 
@@ -124,7 +124,7 @@ Result<void> Service::open_sqlite(const ServeSettings& settings) {
 // Many servers may share it: there is nothing to lock.
 Result<void> Service::open_postgres(const ServeSettings& settings) {
   store_name_ = describe_url(settings.store);
-  auto store = PostgresStore::open({.url = settings.store}, parts_->clock, parts_->random);
+  auto store = migrations::open_postgres({.url = settings.store}, parts_->clock, parts_->random);
   if (!store) return std::unexpected(store.error());
   parts_->store = std::move(*store);
   return {};

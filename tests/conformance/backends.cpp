@@ -1,7 +1,7 @@
 #include "base/assert.hpp"
 #include "conformance/backend.hpp"
 #include "store/memory/memory_store.hpp"
-#include "store/postgres/pg_store.hpp"
+#include "migrations/open_postgres.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
 #include "support/pg_server.hpp"
@@ -68,7 +68,7 @@ class OpenPostgres final : public OpenStore {
 
  private:
   void open() {
-    auto opened = PostgresStore::open({.url = url_, .clock = &clock_}, host_, random_);
+    auto opened = migrations::open_postgres({.url = url_, .clock = &clock_}, host_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     store_ = std::move(*opened);
   }

@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "store/postgres/pg_store.hpp"
+#include "migrations/open_postgres.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_server.hpp"
 
@@ -19,7 +19,7 @@ class PostgresStores : public ::testing::Test {
   std::string database() const { return url_.substr(url_.rfind('/') + 1); }
   std::unique_ptr<PostgresStore> open(const std::string& url, PostgresSettings settings = {}) {
     settings.url = url;
-    auto opened = PostgresStore::open(std::move(settings), clock_, random_of_stores_);
+    auto opened = migrations::open_postgres(std::move(settings), clock_, random_of_stores_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

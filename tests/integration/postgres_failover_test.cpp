@@ -4,7 +4,7 @@
 
 #include "conformance/store_test.hpp"
 #include "integration/pg_ledger.hpp"
-#include "store/postgres/pg_store.hpp"
+#include "migrations/open_postgres.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_cluster.hpp"
 
@@ -14,7 +14,7 @@ namespace {
 class PostgresOutages : public ::testing::Test {
  protected:
   std::unique_ptr<PostgresStore> open(const std::string& url) {
-    auto opened = PostgresStore::open({.url = url, .patience = 60s}, clock_, random_);
+    auto opened = migrations::open_postgres({.url = url, .patience = 60s}, clock_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

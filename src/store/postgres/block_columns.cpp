@@ -58,16 +58,17 @@ Bulk BlockColumns::bulk() const {
            {"session", &session}}};
 }
 
-Statement insert_outcomes(std::span<const std::pair<const Run*, PlainOutcome>> outcomes) {
+Statement insert_outcomes(std::span<const Run* const> runs) {
   Column seq{Type::int8}, tenant{Type::text}, fence{Type::int8}, started_at{Type::int8}, at{Type::int8},
       result{Type::bytes};
-  for (const auto& [run, outcome] : outcomes) {
+  for (const Run* run : runs) {
+    const auto& completed = std::get<Completed>(run->state);
     seq.add(seq_in(run->id()));
     tenant.add(run->head->tenant);
-    fence.add(static_cast<std::int64_t>(outcome.fence));
-    started_at.add(to_ms(outcome.started_at));
-    at.add(to_ms(outcome.at));
-    result.add_or_null(outcome.result);
+    fence.add(static_cast<std::int64_t>(run->fence));
+    started_at.add(to_ms(run->first_attempt_at));
+    at.add(to_ms(completed.at));
+    result.add_or_null(completed.result);
   }
   return Bulk{{{"seq", &seq},
                {"tenant", &tenant},

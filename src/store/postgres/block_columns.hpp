@@ -26,6 +26,7 @@ struct BlockColumns {
   Bulk bulk() const;
 };
 
-Statement insert_outcomes(std::span<const std::pair<const Run*, PlainOutcome>> outcomes);
+// Of runs that is_plain_outcome() holds for.
+Statement insert_outcomes(std::span<const Run* const> runs);
 
 }  // namespace latchkey::pg

@@ -17,7 +17,8 @@ namespace {
 // Every transaction begins so. Plans must not depend on what the tables were like when they were last analysed: every
 // statement is made for its indexes.
 constexpr const char* kBegin =
-    "SELECT set_config('lock_timeout', '50ms', true), set_config('enable_seqscan', 'off', true), "
+    "SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '50ms', true), "
+    "set_config('enable_seqscan', 'off', true), "
     "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
     "set_config('jit', 'off', true)";
 constexpr const char* kNextDeadline =
@@ -270,7 +271,8 @@ namespace {
 std::set<Uuid> keys_of(PgCommand& command) {
   Needs needs;
   command.plan(needs);
-  return needs.keys;
+  const auto& keys = needs.keys.sorted();
+  return {keys.begin(), keys.end()};
 }
 
 }  // namespace

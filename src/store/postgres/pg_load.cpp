@@ -22,7 +22,7 @@ Column column_of(const auto& values, Type type) {
 // Runs, as the ranges that they make up: those that were enqueued together are settled together.
 struct Ranges {
   Column lo{Type::int8}, hi{Type::int8};
-  explicit Ranges(const std::set<Seq>& seqs) {
+  explicit Ranges(const std::vector<Seq>& seqs) {
     for (auto at = seqs.begin(); at != seqs.end();) {
       const Seq first = *at;
       Seq last = first;
@@ -61,18 +61,18 @@ class PostgresStore::Loading {
       add({std::string("SELECT k.hash, ") + kHeadColumns + ", " + kStateColumns +
                " FROM latchkey.keys k JOIN latchkey.runs r ON r.seq = k.seq JOIN latchkey.all_states s ON s.seq = "
                "k.seq WHERE k.hash = ANY($1)",
-           Params().add(column_of(needs_.keys, Type::uuid))},
+           Params().add(column_of(needs_.keys.sorted(), Type::uuid))},
           [this](const Rows& rows) {
-            for (const Uuid& key : needs_.keys) tables_.load_no_key(key);
+            for (const Uuid& key : needs_.keys.sorted()) tables_.load_no_key(key);
             for (int row = 0; row < rows.size(); ++row) tables_.load_peeked(rows.uuid(row, 0), read_run(rows, row, 1));
           });
     if (needs_.held_keys.empty()) return;
     // Those that somebody else holds are found by the second.
-    const Params keys = Params().add(column_of(needs_.held_keys, Type::uuid));
+    const Params keys = Params().add(column_of(needs_.held_keys.sorted(), Type::uuid));
     add({"SELECT k.hash, k.seq FROM latchkey.keys k WHERE k.hash = ANY($1) ORDER BY k.hash FOR UPDATE SKIP LOCKED",
          keys},
         [this](const Rows& rows) {
-          for (const Uuid& key : needs_.held_keys) tables_.load_held_key(key, std::nullopt);
+          for (const Uuid& key : needs_.held_keys.sorted()) tables_.load_held_key(key, std::nullopt);
           for (int row = 0; row < rows.size(); ++row) tables_.load_held_key(rows.uuid(row, 0), rows.integer(row, 1));
         });
     add({"SELECT k.hash FROM latchkey.keys k WHERE k.hash = ANY($1)", keys}, [this](const Rows& rows) {
@@ -83,7 +83,7 @@ class PostgresStore::Loading {
   // Blocks before rows of their own: a run goes from the one to the other only.
   void add_runs() {
     if (needs_.runs.empty()) return;
-    const Ranges ranges(needs_.runs);
+    const Ranges ranges(needs_.runs.sorted());
     add({std::string("SELECT ") + kBlockColumns +
              " FROM latchkey.blocks b WHERE b.lo = ANY(ARRAY(SELECT x.lo FROM unnest($1, $2) AS u(lo, hi), LATERAL "
              "(SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo - 1000 AND i.lo <= u.hi AND i.hi >= u.lo) x)) "
@@ -107,8 +107,8 @@ class PostgresStore::Loading {
           for (int row = 0; row < rows.size(); ++row)
             tables_.load_outcome(rows.integer(row, 0), read_outcome(rows, row));
         });
-    needs_.waits.insert(needs_.runs.begin(), needs_.runs.end());
-    for (const Seq seq : needs_.runs)
+    needs_.waits.insert(needs_.runs);
+    for (const Seq seq : needs_.runs.sorted())
       if (!tables_.has_head(seq)) needs_.heads.insert(seq);
   }
 
@@ -117,7 +117,7 @@ class PostgresStore::Loading {
     add({std::string("SELECT ") + kHeadColumns +
              " FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.runs i WHERE i.seq BETWEEN u.lo AND "
              "u.hi) r",
-         Ranges(needs_.heads).params()},
+         Ranges(needs_.heads.sorted()).params()},
         [this](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row) tables_.load_head(read_head(rows, row));
         });
@@ -127,12 +127,10 @@ class PostgresStore::Loading {
     if (needs_.waits.empty()) return;
     add({"SELECT w.predecessor, w.run FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.waits i WHERE "
          "i.predecessor BETWEEN u.lo AND u.hi) w",
-         Ranges(needs_.waits).params()},
+         Ranges(needs_.waits.sorted()).params()},
         [this](const Rows& rows) {
-          std::map<Seq, std::set<RunId>> found;
-          for (const Seq seq : needs_.waits) found[seq];
-          for (int row = 0; row < rows.size(); ++row) found[rows.integer(row, 0)].insert(rows.uuid(row, 1));
-          for (auto& [seq, dependents] : found) tables_.load_waits(seq, std::move(dependents));
+          tables_.load_waits(needs_.waits.sorted());
+          for (int row = 0; row < rows.size(); ++row) tables_.load_wait(rows.integer(row, 0), rows.uuid(row, 1));
         });
   }
 
@@ -249,7 +247,7 @@ class PostgresStore::Loading {
     auto results = co_await connection_.run(store_.settings_.reply_max);
     results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(handlers_.size()));  // BEGIN and SET
     for (std::size_t i = 0; i < results.size(); ++i) handlers_[i](results[i]);
-    tables_.end_load(needs_.runs);
+    tables_.end_load(needs_.runs.sorted());
     for (std::size_t i = 0; i < questions_.size(); ++i)
       tables_.load_answer(needs_.questions[i].first, std::move(results[questions_[i]]));
   }

@@ -9,9 +9,9 @@ namespace latchkey {
 using namespace pg;
 
 template <class Read>
-auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<Session&>()))> {
+auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<Sessions&>()))> {
   try {
-    return read(session_);
+    return read(sessions_);
   } catch (const Failure& failure) {
     return fail(Code::STORE_UNAVAILABLE, "the database could not be read");
   }
@@ -29,16 +29,18 @@ std::optional<Run> first_of(const Rows& rows) { return rows.empty() ? std::nullo
 }  // namespace
 
 Result<std::optional<Run>> PostgresStore::find(const std::optional<std::string>& tenant, RunId id) {
-  return read([&](Session& session) {
-    return first_of(session.run({select_run("WHERE r.seq = $1 AND r.id = $2 AND ($3::text IS NULL OR r.tenant = $3)"),
-                                 Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
+  return read([&](Sessions& sessions) {
+    return first_of(
+        sessions.run(tenant, {select_run("WHERE r.seq = $1 AND r.id = $2 AND ($3::text IS NULL OR r.tenant = $3)"),
+                              Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
   });
 }
 
 Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
-  return read([&](Session& session) {
-    auto run = first_of(session.run(
-        {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"), Params().add(name_key(name.hash))}));
+  return read([&](Sessions& sessions) {
+    auto run =
+        first_of(sessions.run(name.tenant, {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"),
+                                            Params().add(name_key(name.hash))}));
     if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
       run.reset();
     return run;
@@ -47,24 +49,25 @@ Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
 
 Result<Page> PostgresStore::list(const ListQuery& query) {
   if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
-  return read([&](Session& session) {
+  return read([&](Sessions& sessions) {
     Page page;
     if (query.limit == 0) return page;
     const auto status = query.status ? std::optional(static_cast<std::int64_t>(*query.status)) : std::nullopt;
     const auto since = query.since ? std::optional(to_ms(*query.since)) : std::nullopt;
     const Rows rows =
-        session.run({select_run("WHERE r.seq < $1 AND ($2::text IS NULL OR r.tenant = $2) AND ($3 = '' OR "
-                                "r.function = $3) AND ($4::bigint IS NULL OR s.status = $4) AND (octet_length($5) = 0 "
-                                "OR r.key = $5) AND ($6::bigint IS NULL OR r.created_at >= $6) "
-                                "ORDER BY r.seq DESC LIMIT $7"),
-                     Params()
-                         .add(static_cast<Seq>(read_cursor(query.cursor)))
-                         .add_or_null(query.tenant)
-                         .add(std::string_view(query.function))
-                         .add_or_null(status)
-                         .add_bytes(query.key)
-                         .add_or_null(since)
-                         .add(query.limit + std::int64_t{1})});
+        sessions.run(query.tenant,
+                     {select_run("WHERE r.seq < $1 AND ($2::text IS NULL OR r.tenant = $2) AND ($3 = '' OR "
+                                 "r.function = $3) AND ($4::bigint IS NULL OR s.status = $4) AND (octet_length($5) = 0 "
+                                 "OR r.key = $5) AND ($6::bigint IS NULL OR r.created_at >= $6) "
+                                 "ORDER BY r.seq DESC LIMIT $7"),
+                      Params()
+                          .add(static_cast<Seq>(read_cursor(query.cursor)))
+                          .add_or_null(query.tenant)
+                          .add(std::string_view(query.function))
+                          .add_or_null(status)
+                          .add_bytes(query.key)
+                          .add_or_null(since)
+                          .add(query.limit + std::int64_t{1})});
     for (int row = 0; row < rows.size() && page.runs.size() < query.limit; ++row)
       page.runs.push_back(read_run(rows, row));
     if (rows.size() > static_cast<int>(query.limit)) page.next = write_cursor(uuid_counter(page.runs.back().id()));
@@ -73,22 +76,23 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
 }
 
 Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
-  return read([&](Session& session) -> std::optional<Duplicates> {
-    const Rows rows = session.run({"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(id))});
+  return read([&](Sessions& sessions) -> std::optional<Duplicates> {
+    const Rows rows =
+        sessions.run(std::nullopt, {"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(id))});
     if (rows.empty()) return std::nullopt;
     return decode_duplicates(rows.bytes(0, 0));
   });
 }
 
 Result<Census> PostgresStore::census() {
-  return read([](Session& session) {
-    const Rows rows =
-        session.run({"SELECT count(*) FILTER (WHERE status = 0) + (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM "
-                     "latchkey.blocks WHERE session IS NULL), count(*) FILTER (WHERE status = 1) + (SELECT "
-                     "coalesce(sum(hi - lo + 1), 0)::bigint FROM latchkey.blocks WHERE session IS NOT NULL), "
-                     "count(*) FILTER (WHERE status = 2), min(at) FILTER (WHERE status = 2), (SELECT count(*) FROM "
-                     "latchkey.dead_letters WHERE acknowledged_at IS NULL) FROM latchkey.states WHERE status <= 2",
-                     {}});
+  return read([](Sessions& sessions) {
+    const Rows rows = sessions.run(
+        std::nullopt, {"SELECT count(*) FILTER (WHERE status = 0) + (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM "
+                       "latchkey.blocks WHERE session IS NULL), count(*) FILTER (WHERE status = 1) + (SELECT "
+                       "coalesce(sum(hi - lo + 1), 0)::bigint FROM latchkey.blocks WHERE session IS NOT NULL), "
+                       "count(*) FILTER (WHERE status = 2), min(at) FILTER (WHERE status = 2), (SELECT count(*) FROM "
+                       "latchkey.dead_letters WHERE acknowledged_at IS NULL) FROM latchkey.states WHERE status <= 2",
+                       {}});
     Census census{.queued = static_cast<std::uint64_t>(rows.integer(0, 0)),
                   .running = static_cast<std::uint64_t>(rows.integer(0, 1)),
                   .in_doubt = static_cast<std::uint64_t>(rows.integer(0, 2)),
@@ -100,10 +104,11 @@ Result<Census> PostgresStore::census() {
 
 Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& query) {
   if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
-  return read([&](Session& session) {
+  return read([&](Sessions& sessions) {
     DeadLetterPage page;
     if (query.limit == 0) return page;
-    const Rows rows = session.run(
+    const Rows rows = sessions.run(
+        query.tenant,
         {std::string("SELECT ") + kLetterColumns +
              " FROM latchkey.dead_letters WHERE number < $1 AND ($2::text IS NULL OR tenant = $2) AND ($3 = '' "
              "OR function = $3) AND ($4 OR acknowledged_at IS NULL) ORDER BY number DESC LIMIT $5",
@@ -121,12 +126,12 @@ Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& q
 }
 
 Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  return read([&](Session& session) -> std::optional<DeadLetter> {
+  return read([&](Sessions& sessions) -> std::optional<DeadLetter> {
     const Rows rows =
-        session.run({std::string("SELECT ") + kLetterColumns +
-                         " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR "
-                         "tenant = $3)",
-                     Params().add(seq_in(id)).add(id).add_or_null(tenant)});
+        sessions.run(tenant, {std::string("SELECT ") + kLetterColumns +
+                                  " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR "
+                                  "tenant = $3)",
+                              Params().add(seq_in(id)).add(id).add_or_null(tenant)});
     if (rows.empty()) return std::nullopt;
     return read_letter(rows, 0);
   });
@@ -134,25 +139,25 @@ Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::opt
 
 Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_letter, std::uint32_t limit,
                                                                   MemberPlace after) {
-  return read([&](Session& session) {
-    const Rows rows =
-        session.run({std::string("SELECT ") + kMemberColumns +
-                         ", (SELECT array_agg(s.kind) FROM latchkey.dead_letter_steps s WHERE s.seq = m.seq "
-                         "AND s.generation = m.generation) IS NOT NULL FROM latchkey.dead_letter_members m "
-                         "WHERE letter = $1 AND (seq, generation) > ($2, $3) ORDER BY seq, generation LIMIT $4",
-                     Params()
-                         .add(seq_in(dead_letter))
-                         .add(static_cast<std::int64_t>(after.counter))
-                         .add(std::int64_t{after.generation})
-                         .add(std::int64_t{limit})});
+  return read([&](Sessions& sessions) {
+    const Rows rows = sessions.run(
+        std::nullopt, {std::string("SELECT ") + kMemberColumns +
+                           ", (SELECT array_agg(s.kind) FROM latchkey.dead_letter_steps s WHERE s.seq = m.seq "
+                           "AND s.generation = m.generation) IS NOT NULL FROM latchkey.dead_letter_members m "
+                           "WHERE letter = $1 AND (seq, generation) > ($2, $3) ORDER BY seq, generation LIMIT $4",
+                       Params()
+                           .add(seq_in(dead_letter))
+                           .add(static_cast<std::int64_t>(after.counter))
+                           .add(std::int64_t{after.generation})
+                           .add(std::int64_t{limit})});
     std::vector<DeadLetterMember> members;
     for (int row = 0; row < rows.size(); ++row) {
       members.push_back(read_member(rows, row));
       if (!rows.boolean(row, 8)) continue;
-      const Rows steps =
-          session.run({"SELECT kind, actor, at, note FROM latchkey.dead_letter_steps WHERE seq = $1 AND "
-                       "generation = $2 ORDER BY kind",
-                       Params().add(seq_in(members.back().run)).add(std::int64_t{members.back().generation})});
+      const Rows steps = sessions.run(
+          std::nullopt, {"SELECT kind, actor, at, note FROM latchkey.dead_letter_steps WHERE seq = $1 AND "
+                         "generation = $2 ORDER BY kind",
+                         Params().add(seq_in(members.back().run)).add(std::int64_t{members.back().generation})});
       for (int step = 0; step < steps.size(); ++step)
         members.back().steps.push_back({.kind = static_cast<StepKind>(steps.integer(step, 0)),
                                         .by = std::string(steps.bytes(step, 1)),
@@ -165,8 +170,9 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
 
 Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                              const std::string& actor) {
-  return read([&](Session& session) -> std::optional<DeadLetter> {
-    const Rows rows = session.run(
+  return read([&](Sessions& sessions) -> std::optional<DeadLetter> {
+    const Rows rows = sessions.run(
+        std::nullopt,
         {std::string(
              "UPDATE latchkey.dead_letters SET acknowledged_by = CASE WHEN acknowledged_at IS NULL THEN $4 ELSE "
              "acknowledged_by END, acknowledged_at = coalesce(acknowledged_at, $5) WHERE number = $1 AND id = $2 "
@@ -179,15 +185,15 @@ Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional
 }
 
 Result<std::monostate> PostgresStore::add_token(const TokenRecord& token) {
-  return read([&](Session& session) {
-    session.run(insert_token(token));
+  return read([&](Sessions& sessions) {
+    sessions.run(std::nullopt, insert_token(token));
     return std::monostate{};
   });
 }
 
 Result<std::vector<TokenRecord>> PostgresStore::list_tokens() {
-  return read([&](Session& session) {
-    const Rows rows = session.run({"SELECT * FROM latchkey.tokens ORDER BY created_at, id", {}});
+  return read([&](Sessions& sessions) {
+    const Rows rows = sessions.run(std::nullopt, {"SELECT * FROM latchkey.tokens ORDER BY created_at, id", {}});
     std::vector<TokenRecord> tokens;
     for (int row = 0; row < rows.size(); ++row) tokens.push_back(read_token(rows, row));
     return tokens;
@@ -195,10 +201,10 @@ Result<std::vector<TokenRecord>> PostgresStore::list_tokens() {
 }
 
 Result<bool> PostgresStore::revoke_token(const std::string& id) {
-  return read([&](Session& session) {
-    return session
-               .run({"UPDATE latchkey.tokens SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1",
-                     Params().add(std::string_view(id)).add(to_ms(now()))})
+  return read([&](Sessions& sessions) {
+    return sessions
+               .run(std::nullopt, {"UPDATE latchkey.tokens SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1",
+                                   Params().add(std::string_view(id)).add(to_ms(now()))})
                .touched() > 0;
   });
 }

@@ -7,8 +7,6 @@
 #include <boost/asio/post.hpp>
 #include <limits>
 
-#include "store/postgres/schema.sql.hpp"
-
 namespace latchkey {
 namespace {
 
@@ -19,7 +17,8 @@ constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings settings, Clock& clock, Random& random) {
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(settings), clock, random));
   try {
-    store->set_up();
+    store->check_security();
+    store->read_state();
   } catch (const pg::Failure& failure) {
     return fail(Code::STORE_UNAVAILABLE, std::string("PostgreSQL: ") + failure.what());
   } catch (const TablesError& error) {
@@ -38,7 +37,7 @@ PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& ra
       steady_(clock),
       random_(random),
       database_clock_(clock),
-      session_(settings_.url),
+      sessions_(settings_.url, settings_.readers),
       next_deadline_ms_(kNoDeadline) {}
 
 PostgresStore::~PostgresStore() {
@@ -52,19 +51,18 @@ PostgresStore::~PostgresStore() {
   for (auto& command : waiting_) command->finish(&closed);
 }
 
-// One of several hosts that start at once sets it up; the others wait for it.
-void PostgresStore::set_up() {
+void PostgresStore::check_security() {
+  const pg::Rows problems = sessions_.run(std::nullopt, {"SELECT problem FROM latchkey.check_security()", {}});
+  if (problems.empty()) return;
+  std::string all;
+  for (int row = 0; row < problems.size(); ++row) all += (row ? "; " : "") + std::string(problems.bytes(row, 0));
+  throw TablesError(Code::STORE_FORMAT, "tenants are not kept apart in this database: " + all);
+}
+
+void PostgresStore::read_state() {
   using namespace pg;
-  const auto exists = [&] { return !session_.run({"SELECT to_regclass('latchkey.place')::text", {}}).is_null(0, 0); };
-  if (!exists()) {
-    session_.execute("BEGIN; SELECT pg_advisory_xact_lock(7420, 1)");
-    if (exists()) {
-      session_.execute("ROLLBACK");
-    } else {
-      session_.execute(std::string(sql::schema) + "; COMMIT");
-    }
-  }
-  const Rows state = session_.run(
+  const Rows state = sessions_.run(
+      std::nullopt,
       {"SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), (SELECT min(lease_until) "
        "FROM latchkey.blocks WHERE session IS NOT NULL)), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, "
        "last_value FROM latchkey.clock",

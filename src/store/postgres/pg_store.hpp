@@ -53,7 +53,7 @@ class PgCommand {
 
 class PostgresStore final : public Store, private Records {
  public:
-  // Sets an empty database up.
+  // On a database that was set up: migrations/open_postgres.hpp does that first.
   static Result<std::unique_ptr<PostgresStore>> open(PostgresSettings settings, Clock& clock, Random& random);
   // Answers what waits, closes.
   ~PostgresStore() override;
@@ -98,9 +98,11 @@ class PostgresStore final : public Store, private Records {
   template <class T, class Plan, class Apply>
   Result<T> call(Plan plan, Apply apply);
   template <class Read>
-  auto read(Read read) -> Result<decltype(read(std::declval<pg::Session&>()))>;
+  auto read(Read read) -> Result<decltype(read(std::declval<pg::Sessions&>()))>;
 
-  void set_up();
+  // Refuses to serve where tenants are not kept apart.
+  void check_security();
+  void read_state();
   // One carrying of a batch to its commit, over all its tries.
   struct Attempt {
     Uuid name;
@@ -138,7 +140,7 @@ class PostgresStore final : public Store, private Records {
   Random& random_;
   pg::DatabaseClock database_clock_;
   std::optional<StoreClock> clock_;  // set once its mark was read
-  pg::Session session_;
+  pg::Sessions sessions_;
 
   std::mutex mutex_;  // of what follows
   std::deque<std::unique_ptr<PgCommand>> waiting_;

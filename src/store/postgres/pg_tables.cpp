@@ -22,6 +22,14 @@ void Counters::add(std::uint64_t first) { ranges_.emplace_back(first, first + kD
 
 void PgTables::undo_command() {
   for (; !undo_.empty(); undo_.pop_back()) undo_.back()();
+  for (; !undo_runs_.empty(); undo_runs_.pop_back()) {
+    auto& [seq, before] = undo_runs_.back();
+    if (before) {
+      runs_[seq] = std::move(*before);
+    } else {
+      runs_.erase(seq);
+    }
+  }
 }
 
 // --- what was read --------------------------------------------------------------------------------------------------
@@ -41,7 +49,7 @@ void PgTables::load_existing_key(const Uuid& key) {
   if (!keys_.at(key).stored) busy_keys_.insert(key);
 }
 
-void PgTables::end_load(const std::set<Seq>& runs) {
+void PgTables::end_load(const std::vector<Seq>& runs) {
   for (const Seq seq : runs) {
     const auto known = runs_.find(seq);
     if (known != runs_.end() && known->second.stored != Place::peeked) continue;
@@ -120,10 +128,13 @@ void PgTables::set_run(Seq seq, std::optional<Run> run) {
     needs_.runs.insert(seq);
     throw Missing{};
   }
-  remember(runs_, seq);
-  RunSlot& slot = runs_[seq];
-  slot.now = std::move(run);
-  slot.is_changed = true;
+  hold_peeked();
+  changed_ = true;
+  const auto [at, is_new] = runs_.try_emplace(seq);
+  RunSlot& slot = at->second;
+  const Place stored = slot.stored;
+  undo_runs_.emplace_back(seq, is_new ? std::nullopt : std::optional(std::move(slot)));
+  slot = {std::move(run), stored, true};
 }
 
 void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
@@ -132,7 +143,7 @@ void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
   KeySlot& slot = keys_[name];
   slot.now = seq;
   slot.is_changed = true;
-  tenants_[name] = head.tenant;
+  slot.tenant = head.tenant;
 }
 
 std::optional<Run> PgTables::find(RunId id) {
@@ -178,7 +189,7 @@ Fence PgTables::peek_fence() {
 void PgTables::insert(const Run& run) {
   const Seq seq = seq_in(run.id());
   set_run(seq, run);
-  waits_.try_emplace(seq);
+  note_waits_known(seq, seq);
   if (run.head->guarded()) set_key(*run.head, seq);
 }
 
@@ -295,11 +306,28 @@ PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
 
 // --- waits ----------------------------------------------------------------------------------------------------------
 
+bool PgTables::knows_waits(Seq predecessor) const {
+  auto at = waits_known_.upper_bound(predecessor);
+  return at != waits_known_.begin() && (--at)->second >= predecessor;
+}
+
+void PgTables::note_waits_known(Seq from, Seq to) {
+  if (!waits_known_.empty() && waits_known_.rbegin()->second + 1 == from) {
+    waits_known_.rbegin()->second = to;
+  } else if (auto [at, is_new] = waits_known_.try_emplace(from, to); !is_new) {
+    at->second = std::max(at->second, to);
+  }
+}
+
+void PgTables::load_waits(const std::vector<Seq>& predecessors) {
+  for (const Seq seq : predecessors) note_waits_known(seq, seq);
+}
+
 void PgTables::add_wait(RunId predecessor, RunId dependent) {
   const Seq seq = seq_in(predecessor);
   remember(wait_changes_, {seq, dependent});
   wait_changes_[{seq, dependent}] = true;
-  if (!waits_.contains(seq)) return;
+  if (!knows_waits(seq)) return;
   remember(waits_, seq);
   waits_[seq].insert(dependent);
 }
@@ -308,7 +336,7 @@ void PgTables::remove_wait(RunId predecessor, RunId dependent) {
   const Seq seq = seq_in(predecessor);
   remember(wait_changes_, {seq, dependent});
   wait_changes_[{seq, dependent}] = false;
-  if (!waits_.contains(seq)) return;
+  if (!knows_waits(seq)) return;
   remember(waits_, seq);
   waits_[seq].erase(dependent);
 }
@@ -330,11 +358,13 @@ void PgTables::remove_waits_of(RunId dependent) {
 }
 
 std::vector<RunId> PgTables::dependents(RunId predecessor) {
-  const auto at = waits_.find(seq_in(predecessor));
-  if (at == waits_.end()) {
-    needs_.waits.insert(seq_in(predecessor));
+  const Seq seq = seq_in(predecessor);
+  if (!knows_waits(seq)) {
+    needs_.waits.insert(seq);
     throw Missing{};
   }
+  const auto at = waits_.find(seq);
+  if (at == waits_.end()) return {};
   return {at->second.begin(), at->second.end()};
 }
 

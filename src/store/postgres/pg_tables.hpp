@@ -17,6 +17,7 @@
 #include "base/random.hpp"
 #include "store/postgres/head_cache.hpp"
 #include "store/postgres/run_columns.hpp"
+#include "store/postgres/wanted.hpp"
 #include "store/tables.hpp"
 
 namespace latchkey::pg {
@@ -47,11 +48,11 @@ struct ReadyWish {
 };
 
 struct Needs {
-  std::set<Seq> runs;        // to be locked
-  std::set<Seq> heads;       // of runs that are locked
-  std::set<Uuid> keys;       // as they stand, not locked
-  std::set<Uuid> held_keys;  // locked
-  std::set<Seq> waits;
+  Wanted<Seq> runs;        // to be locked
+  Wanted<Seq> heads;       // of runs that are locked
+  Wanted<Uuid> keys;       // as they stand, not locked
+  Wanted<Uuid> held_keys;  // locked
+  Wanted<Seq> waits;
   std::set<LetterName> letters;
   std::map<ReadyName, ReadyWish> ready;
   std::uint32_t overdue = 0;  // how many
@@ -92,6 +93,7 @@ class PgTables final : public Tables {
   // Around each command, and each request of one.
   void begin_command() {
     undo_.clear();
+    undo_runs_.clear();
     written_before_ = !own_writes_.empty();
     begin_request();
   }
@@ -115,8 +117,10 @@ class PgTables final : public Tables {
   // It is there: if it could not be held, somebody else holds it.
   void load_existing_key(const Uuid& key);
   // Everything that was asked for about these has been loaded: what is not there is nowhere.
-  void end_load(const std::set<Seq>& runs);
-  void load_waits(Seq predecessor, std::set<RunId> dependents) { waits_[predecessor] = std::move(dependents); }
+  void end_load(const std::vector<Seq>& runs);
+  // Everything that waits for these; then each of it.
+  void load_waits(const std::vector<Seq>& predecessors);
+  void load_wait(Seq predecessor, RunId dependent) { waits_[predecessor].insert(dependent); }
   void load_letter(const LetterName& name, std::optional<DeadLetter> letter) { letters_[name] = {letter, letter}; }
   void load_ready(const ReadyName& name, std::vector<ReadyItem> items, bool are_all);
   void load_overdue(std::vector<ReadyItem> items) { overdue_ = std::move(items); }
@@ -167,6 +171,7 @@ class PgTables final : public Tables {
   struct KeySlot {
     std::optional<Seq> stored, now;
     bool is_changed = false, is_held = false;
+    std::string tenant;  // set when it is changed
   };
   enum class Place : std::uint8_t { nowhere, block, row, outcome, peeked };
   struct RunSlot {
@@ -187,6 +192,8 @@ class PgTables final : public Tables {
   template <class Map>
   void remember(Map& map, const typename Map::key_type& key);
   void set_run(Seq seq, std::optional<Run> run);
+  bool knows_waits(Seq predecessor) const;
+  void note_waits_known(Seq from, Seq to);
   void set_key(const RunHead& head, std::optional<Seq> seq);
   void put_run_writes(std::vector<Statement>& writes);
   void put_key_writes(std::vector<Statement>& writes);
@@ -205,12 +212,12 @@ class PgTables final : public Tables {
   std::unordered_map<Seq, std::shared_ptr<const RunHead>> own_heads_;
   std::set<Seq> busy_, absent_;
   std::set<Uuid> busy_keys_;
-  std::map<Uuid, KeySlot> keys_;
+  std::unordered_map<Uuid, KeySlot> keys_;
   std::set<Uuid> peeked_;
-  std::map<Uuid, std::string> tenants_;                 // of keys that are written
   std::map<std::pair<Seq, RunId>, bool> wait_changes_;  // predecessor, dependent: added or removed
   std::map<RunId, bool> waits_forgotten_;               // of these dependents, before those changes
-  std::map<Seq, std::set<RunId>> waits_;
+  std::map<Seq, std::set<RunId>> waits_;                // by predecessor, where there are any
+  std::map<Seq, Seq> waits_known_;                      // from which run to which it is known what waits for them
   std::map<LetterName, Slot<DeadLetter>> letters_;
   std::map<ReadyName, ReadyList> ready_;
   std::optional<std::vector<ReadyItem>> overdue_;
@@ -224,6 +231,7 @@ class PgTables final : public Tables {
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;
+  std::vector<std::pair<Seq, std::optional<RunSlot>>> undo_runs_;  // as they were; none: not there
 };
 
 template <class Map>

@@ -31,6 +31,7 @@ std::vector<Statement> PgTables::take_writes() {
   for (Statement& statement : own_writes_) writes.push_back(std::move(statement));
   own_writes_.clear();
   undo_.clear();
+  undo_runs_.clear();
   return writes;
 }
 
@@ -93,7 +94,7 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
   std::ranges::sort(changed);
 
   std::vector<const Run*> made, new_rows, rows;
-  std::vector<std::pair<const Run*, PlainOutcome>> outcomes;
+  std::vector<const Run*> outcomes;
   std::vector<Seq> erased, erased_rows, erased_outcomes;
   std::vector<Block> pieces;
   std::map<Seq, std::vector<Seq>> gone;  // from which block: which
@@ -125,8 +126,8 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
     if (auto block = block_of(run)) {
       pieces.push_back(std::move(*block));
       slot.stored = Place::block;
-    } else if (auto outcome = outcome_of(run)) {
-      outcomes.emplace_back(&run, std::move(*outcome));
+    } else if (is_plain_outcome(run)) {
+      outcomes.push_back(&run);
       slot.stored = Place::outcome;
     } else {
       new_rows.push_back(&run);
@@ -166,13 +167,19 @@ void PgTables::remember_heads() {
 
 // In the order of the hashes, as every batch does: two that want the same keys wait for each other one way only.
 void PgTables::put_key_writes(std::vector<Statement>& writes) {
+  std::vector<Uuid> changed;
+  for (const auto& [key, slot] : keys_)
+    if (slot.is_changed) changed.push_back(key);
+  std::ranges::sort(changed);
   Column made{Type::uuid}, of{Type::text}, made_seq{Type::int8}, moved{Type::uuid}, moved_seq{Type::int8},
       erased{Type::uuid};
-  for (auto& [hash, slot] : keys_) {
-    if (!std::exchange(slot.is_changed, false)) continue;
+  for (const Uuid& hash : changed) {
+    KeySlot& slot = keys_.at(hash);
+    slot.is_changed = false;
+    slot.is_held = true;
     if (slot.now && !slot.stored) {
       made.add(hash);
-      of.add(tenants_.at(hash));
+      of.add(slot.tenant);
       made_seq.add(*slot.now);
     } else if (slot.now) {
       moved.add(hash);

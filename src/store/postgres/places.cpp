@@ -89,10 +89,6 @@ std::optional<Block> block_of(const Run& run) {
   return block;
 }
 
-std::optional<PlainOutcome> outcome_of(const Run& run) {
-  const auto* completed = run.as<Completed>();
-  if (!completed || !is_at_first_try(run)) return std::nullopt;
-  return PlainOutcome{run.fence, run.first_attempt_at, completed->at, completed->result};
-}
+bool is_plain_outcome(const Run& run) { return run.as<Completed>() && is_at_first_try(run); }
 
 }  // namespace latchkey::pg

@@ -52,6 +52,6 @@ Run run_of(std::shared_ptr<const RunHead> head, const Block& block);
 Run run_of(std::shared_ptr<const RunHead> head, const PlainOutcome& outcome);
 // The block of this run alone.
 std::optional<Block> block_of(const Run& run);
-std::optional<PlainOutcome> outcome_of(const Run& run);
+bool is_plain_outcome(const Run& run);
 
 }  // namespace latchkey::pg
