@@ -1,0 +1,133 @@
+// Latchkey's own schema: the command that changes it, and what a server finds when it starts.
+#include <latch>
+#include <thread>
+
+#include "integration/migrate_fixture.hpp"
+#include "migrations/own_schema.hpp"
+#include "migrations/pg_target.hpp"
+
+namespace latchkey {
+namespace {
+
+using namespace migrations;
+
+class OwnMigrations : public MigrateTest {
+ protected:
+  SchemaState state() {
+    const auto report = inspect_own_schema(database(), random_);
+    EXPECT_TRUE(report) << to_string(report.error());
+    return report->state;
+  }
+  // The error that a server refuses to start with; it changes nothing.
+  Error refusal() {
+    PgTarget target({.database = database(), .ledger = Ledger::own}, random_);
+    const std::string before =
+        target.describe() + ask("SELECT coalesce(string_agg(m::text, ' '), '') FROM latchkey.migrations m");
+    const auto prepared = prepare_own_schema(database(), random_);
+    EXPECT_FALSE(prepared);
+    EXPECT_EQ(target.describe() + ask("SELECT coalesce(string_agg(m::text, ' '), '') FROM latchkey.migrations m"),
+              before);
+    return prepared ? Error{} : prepared.error();
+  }
+  Answer own(const std::string& command, Words flags = {}) {
+    Words all{"migrate", command, "--database", database()};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return call(all);
+  }
+  std::string count() const { return std::to_string(own_migrations().migrations.size()); }
+
+  SystemRandom random_;
+};
+
+TEST_P(OwnMigrations, UpDownUpByTheCommand) {
+  EXPECT_EQ(own("verify").exit, 0) << own("verify").err;
+  EXPECT_EQ(own("up").exit, 0);
+  EXPECT_EQ(own("up").out, "nothing to do\n");
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.migrations"), count());
+  EXPECT_EQ(ask("SELECT to_regclass('public.latchkey_migrations') IS NULL"), "t");
+  EXPECT_EQ(state(), SchemaState::current);
+  EXPECT_THAT(own("status").out, Not(HasSubstr("pending")));
+  EXPECT_EQ(own("down", {"--to", "0", "--yes"}).exit, 0);
+  EXPECT_EQ(ask("SELECT to_regnamespace('latchkey') IS NULL"), "t");
+  EXPECT_EQ(state(), SchemaState::empty);
+  EXPECT_EQ(own("up").exit, 0);
+}
+
+TEST_P(OwnMigrations, TheFirstServerSetsUpAndTheOthersWait) {
+  database();
+  constexpr int kServers = 6;
+  std::latch start(kServers);
+  std::vector<std::jthread> servers;
+  std::atomic<int> good{0};
+  for (int i = 0; i < kServers; ++i)
+    servers.emplace_back([&] {
+      SystemRandom random;
+      start.arrive_and_wait();
+      const auto prepared = prepare_own_schema(database(), random);
+      EXPECT_TRUE(prepared) << to_string(prepared.error());
+      if (prepared) ++good;
+    });
+  servers.clear();
+  EXPECT_EQ(good, kServers);
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.migrations"), count());
+  // One transaction: nobody ever saw a part of it.
+  EXPECT_EQ(ask("SELECT count(DISTINCT xmin::text) FROM latchkey.migrations"), "1");
+  EXPECT_EQ(state(), SchemaState::current);
+}
+
+TEST_P(OwnMigrations, AnOlderSchemaIsToldAndNotTouched) {
+  ASSERT_EQ(own("up", {"--to", "1"}).exit, 0);
+  EXPECT_EQ(state(), SchemaState::older);
+  const Error told = refusal();
+  EXPECT_EQ(told.code, Code::SCHEMA_OLDER);
+  EXPECT_THAT(told.detail, HasSubstr("latchkey migrate up"));
+  EXPECT_EQ(own("up").exit, 0);
+  EXPECT_TRUE(prepare_own_schema(database(), random_));
+}
+
+TEST_P(OwnMigrations, ANewerSchemaIsToldAndNotTouched) {
+  ASSERT_EQ(own("up").exit, 0);
+  ask("INSERT INTO latchkey.migrations VALUES (9999, 'future', 'x')");
+  EXPECT_EQ(state(), SchemaState::newer);
+  EXPECT_EQ(refusal().code, Code::SCHEMA_NEWER);
+  const Answer up = own("up");
+  EXPECT_EQ(up.exit, 69);
+  EXPECT_THAT(up.err, HasSubstr("SCHEMA_NEWER"));
+}
+
+TEST_P(OwnMigrations, ASchemaOfAnotherBuildOrSomebodyElsesIsNotTouched) {
+  ASSERT_EQ(own("up").exit, 0);
+  ask("UPDATE latchkey.migrations SET checksum = 'other' WHERE version = 1");
+  EXPECT_EQ(refusal().code, Code::MIGRATION_CHANGED);
+  PgClient(database())
+      .execute(
+          "DROP SCHEMA latchkey CASCADE; CREATE SCHEMA latchkey; CREATE TABLE latchkey.migrations (version bigint, "
+          "name text, checksum text, applied_at timestamptz)");
+  EXPECT_EQ(state(), SchemaState::foreign);
+  EXPECT_EQ(refusal().code, Code::STORE_FORMAT);
+}
+
+TEST_P(OwnMigrations, RolesThatAnotherDatabaseUsesStay) {
+  ASSERT_EQ(own("up").exit, 0);
+  const std::string other = make_pg_database();
+  ASSERT_EQ(call({"migrate", "up", "--database", other}).exit, 0);
+  const Answer down = own("down", {"--to", "0", "--yes"});
+  EXPECT_EQ(down.exit, 0) << down.err;
+  EXPECT_THAT(down.err, HasSubstr("other databases of the server may use them"));
+  EXPECT_EQ(PgClient(other).ask_one("SELECT count(*) FROM latchkey.check_security()"), "0");
+}
+
+TEST_P(OwnMigrations, DownStopsForWhatOthersBuiltOnIt) {
+  ASSERT_EQ(own("up", {"--to", "1"}).exit, 0);
+  ask("CREATE VIEW public.mine AS SELECT seq FROM latchkey.runs");
+  const Answer refused = own("down", {"--to", "0", "--yes"});
+  EXPECT_EQ(refused.exit, 1);
+  EXPECT_THAT(refused.err, HasSubstr("MIGRATION_FAILED: 0001_runs.down.sql"));
+  EXPECT_EQ(ask("SELECT count(*) FROM public.mine"), "0");
+}
+
+INSTANTIATE_TEST_SUITE_P(Databases, OwnMigrations, testing::Values(Kind::postgres),
+                         [](const auto&) { return "PostgreSQL"; });
+
+}  // namespace
+}  // namespace latchkey
