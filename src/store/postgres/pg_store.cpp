@@ -18,7 +18,7 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(settings), clock, random));
   try {
     store->check_security();
-    store->read_state();
+    store->read_marks();
   } catch (const pg::Failure& failure) {
     return fail(Code::STORE_UNAVAILABLE, std::string("PostgreSQL: ") + failure.what());
   } catch (const TablesError& error) {
@@ -59,7 +59,7 @@ void PostgresStore::check_security() {
   throw TablesError(Code::STORE_FORMAT, "tenants are not kept apart in this database: " + all);
 }
 
-void PostgresStore::read_state() {
+void PostgresStore::read_marks() {
   using namespace pg;
   const Rows state = sessions_.run(
       std::nullopt,

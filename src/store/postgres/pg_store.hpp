@@ -33,6 +33,7 @@ namespace latchkey {
 struct PostgresSettings {
   std::string url;
   unsigned lanes = 4;                             // connections that write
+  unsigned readers = 4;                           // and that read, at most
   std::size_t batch = 256;                        // commands in one transaction, at most
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
@@ -102,7 +103,7 @@ class PostgresStore final : public Store, private Records {
 
   // Refuses to serve where tenants are not kept apart.
   void check_security();
-  void read_state();
+  void read_marks();
   // One carrying of a batch to its commit, over all its tries.
   struct Attempt {
     Uuid name;
