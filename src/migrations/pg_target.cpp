@@ -116,7 +116,7 @@ void PgTarget::apply(const std::string& file, const std::string& script) {
   for (const SqlStatement& statement : split_sql(script)) {
     const std::string where = fmt::format("{}:{}", file, statement.line);
     try {
-      execute(statement.text);
+      query(statement.text);  // which takes one statement alone, however we split
     } catch (const pg::Failure& failure) {
       stop(failure, where);
     }

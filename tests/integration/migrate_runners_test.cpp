@@ -1,6 +1,8 @@
 // Several runners at once, and runners that die: each migration is applied once or not at all.
 #include <signal.h>
 
+#include <thread>
+
 #include "integration/migrate_fixture.hpp"
 
 namespace latchkey {
@@ -22,18 +24,22 @@ class MigrateRunners : public MigrateTest {
                : "CREATE TABLE half (id integer);\nWITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
                  "SELECT count(*) FROM n;\n";
   }
-  // Until it holds the lock, in the middle of its file.
+  // Until it is in the middle of its file.
   void wait_until_inside() {
     if (is_postgres())
-      PgClient(database())
+      return PgClient(database())
           .wait_until(
               "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = "
               "'PgSleep'");
-    for (int tries = 0; tries < 200; ++tries) {
-      const Answer answer = migrate("up", {"--wait", "1ms"});
-      if (answer.exit == 75) return;
-    }
-    FAIL() << "the first runner never got its lock";
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open(database().substr(7).c_str(), &handle), SQLITE_OK);
+    const auto begin = [&] { return sqlite3_exec(handle, "BEGIN IMMEDIATE; ROLLBACK", nullptr, nullptr, nullptr); };
+    const auto is_locked = [&] {
+      return sqlite3_exec(handle, "SELECT 1 FROM sqlite_schema", nullptr, nullptr, nullptr) == SQLITE_BUSY;
+    };
+    // Locked for reading too: it is exclusive, not somebody who looks.
+    while (begin() != SQLITE_BUSY || !is_locked()) std::this_thread::yield();
+    sqlite3_close(handle);
   }
 };
 
@@ -68,6 +74,7 @@ TEST_P(MigrateRunners, OneThatIsKilledLeavesNothingBehind) {
   add("0001_before", "CREATE TABLE before_it (id integer);\n", "DROP TABLE before_it;\n");
   add("0002_half", endless(), "DROP TABLE half;\n");
   const auto runner = start(words("up"));
+  EXPECT_EQ(runner->read_line(), "0001_before applied");
   wait_until_inside();
   runner->signal(SIGKILL);
   EXPECT_EQ(runner->finish(), 128 + SIGKILL);
