@@ -4,6 +4,8 @@
 #include <thread>
 
 #include "integration/migrate_fixture.hpp"
+#include "support/fault_proxy.hpp"
+#include "support/pg_bouncer.hpp"
 
 namespace latchkey {
 namespace {
@@ -88,6 +90,79 @@ TEST_P(MigrateRunners, OneThatIsKilledLeavesNothingBehind) {
 
 INSTANTIATE_TEST_SUITE_P(Databases, MigrateRunners, testing::Values(Kind::postgres, Kind::sqlite),
                          [](const auto& one) { return one.param == Kind::postgres ? "PostgreSQL" : "SQLite"; });
+
+// Between the runner and PostgreSQL stands something.
+class MigrateBroken : public MigrateRunners {
+ protected:
+  std::string name() { return database().substr(database().rfind('/') + 1); }
+  Answer through(const std::string& url, const std::string& command, Words flags = {}) const {
+    Words all{"migrate", command, "--dir", dir(), "--database", url};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return call(all);
+  }
+  // However the last one ended: this one brings it to its end, each migration once. A program that is started while the
+  // proxy has its connection open inherits that, and would wait for itself.
+  void finish() {
+    PgClient(database()).wait_until("SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()");
+    const Answer rest = migrate("up");
+    EXPECT_EQ(rest.exit, 0) << rest.err;
+    EXPECT_EQ(applied(), "1 2 3");
+    EXPECT_EQ(ask("SELECT count(*) FROM log"), "2");
+  }
+};
+
+// Two server connections for all: every transaction may get another one.
+TEST_P(MigrateBroken, ThroughAPoolerInTransactionModeToo) {
+  add_counted(6);
+  const PgBouncer bouncer(PgServer::instance().port(), 2);
+  const std::string pooled = bouncer.url(database().substr(database().rfind('/') + 1));
+  std::vector<std::unique_ptr<Process>> runners;
+  for (int i = 0; i < 4; ++i) runners.push_back(start({"migrate", "up", "--dir", dir(), "--database", pooled}));
+  for (const auto& runner : runners) EXPECT_EQ(runner->finish(), 0) << runner->err;
+  EXPECT_EQ(applied(), "1 2 3 4 5 6");
+  EXPECT_EQ(ask("SELECT count(*) FROM log"), "5");
+  EXPECT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--dir", dir(), "--database", pooled}).exit, 0);
+  EXPECT_FALSE(has_table("log"));
+  const Answer verified = call({"migrate", "verify", "--dir", dir(), "--database", pooled});
+  EXPECT_EQ(verified.exit, 0) << verified.err;
+}
+
+TEST_P(MigrateBroken, ACommitWhoseReplyWasLostIsToldAndRunAgain) {
+  add_counted(3);
+  database();
+  FaultProxy proxy(PgServer::instance().port());
+  for (const FaultAt at : {FaultAt::commit_asked, FaultAt::commit_answered}) {
+    for (std::uint64_t after = 0; after < 3; ++after) {
+      proxy.arm({.at = at, .after = after});
+      const Answer lost = through(proxy.url(name()), "up");
+      EXPECT_EQ(lost.exit, 69);
+      EXPECT_THAT(lost.err, HasSubstr("whether it was kept is not known; run it again"));
+      finish();
+      EXPECT_EQ(migrate("down", {"--to", "0", "--yes"}).exit, 0);
+    }
+  }
+  EXPECT_EQ(proxy.fired(), 6u);
+}
+
+TEST_P(MigrateBroken, CutAnywhereItGoesOnWhereItStopped) {
+  add_counted(3);
+  database();
+  FaultProxy proxy(PgServer::instance().port());
+  std::uint64_t cuts = 0;
+  for (std::uint64_t byte = 100;; byte += 211, ++cuts) {
+    proxy.arm({.at = FaultAt::byte_asked, .after = byte});
+    const Answer cut = through(proxy.url(name()), "up");
+    if (proxy.fired() == cuts) break;
+    // 0: only its goodbye was cut.
+    if (cut.exit != 0) EXPECT_EQ(cut.exit, 69) << "cut at byte " << byte << ": " << cut.err;
+    finish();
+    EXPECT_EQ(migrate("down", {"--to", "0", "--yes"}).exit, 0);
+  }
+  EXPECT_GT(cuts, 10u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Databases, MigrateBroken, testing::Values(Kind::postgres),
+                         [](const auto&) { return "PostgreSQL"; });
 
 }  // namespace
 }  // namespace latchkey
