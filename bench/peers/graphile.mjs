@@ -34,7 +34,7 @@ class Graphile {
   static table = "graphile_worker._private_jobs";
   static defaults = {
     mode: "together", producers: 2, processes: 2, workers: 1, jobs: 100, queue: 2000, delay: 5, pool: 25, keyMode: "unsafe_dedupe",
-    singlePool: 4,
+    singlePool: 20,
   };
 
   constructor(url, settings, payload) {

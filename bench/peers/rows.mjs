@@ -6,7 +6,7 @@ import pg from "pg";
 import { startDrain, serveDrain } from "./drain.mjs";
 
 const BATCH = 500;
-const common = { payload: 100, warm: 5_000, history: 0, before: 30, window: 10, backlog: 20_000 };
+const common = { payload: 100, warm: 5_000, history: 0, before: 60, window: 10, backlog: 20_000 };
 
 const key = (number) => `order:2026-02-06:${number}`;
 const now = () => performance.now() / 1000;

@@ -52,7 +52,7 @@ class Contender:
         return json.loads(output.strip().splitlines()[-1])
 
 
-def peers(snapshot_before=30):
+def peers(snapshot_before=60):
     program = node()
 
     def peer(name, file):
@@ -67,7 +67,7 @@ def peers(snapshot_before=30):
 
 def contenders(quick):
     """Everybody. Latchkey's own rows belong here: Contender("latchkey", {"jobs": lambda number, url: […]})."""
-    return peers(snapshot_before=10 if quick else 30)
+    return peers(snapshot_before=10 if quick else 60)
 
 
 def measure(server, everybody, row, number, rounds):

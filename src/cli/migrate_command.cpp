@@ -9,6 +9,7 @@
 
 #include "cli/migrate_report.hpp"
 #include "cli/place.hpp"
+#include "cli/table.hpp"
 #include "migrations/own_schema.hpp"
 #include "migrations/verify.hpp"
 
@@ -76,29 +77,29 @@ void up(const MigrateOptions& options, const CliContext& context) {
   if (!any && !options.json) context.out << "nothing to do\n";
 }
 
-std::string ask_line(const std::string& question, const CliContext& context) {
-  context.err << question << std::flush;
+bool says_yes(const std::string& question, const CliContext& context) {
+  context.err << question << " [y/N] " << std::flush;
   std::string line;
   std::getline(context.in, line);
-  return line;
+  return line == "y" || line == "yes";
 }
 
 // Every step that is prose is confirmed by the person who did it; true once all are.
 bool confirm(const Migration& migration, const CliContext& context) {
   for (const PlanStep& step : migration.plan.steps) {
     if (step.runs_down) break;
-    if (ask_line(fmt::format("{}: {}: done? [y/N] ", migration.label, step.text), context) != "y") return false;
+    if (!says_yes(fmt::format("{}: {}: done?", migration.label, plain(step.text, 200)), context)) return false;
   }
-  return ask_line(fmt::format("take {} back (data-loss risk: {})? [y/N] ", migration.label,
-                              to_string(migration.plan.data_loss_risk)),
-                  context) == "y";
+  return says_yes(
+      fmt::format("take {} back (data-loss risk: {})?", migration.label, to_string(migration.plan.data_loss_risk)),
+      context);
 }
 
 // What is left to do once the down file has run.
 void print_rest(const Migration& migration, const CliContext& context) {
   bool after = false;
   for (const PlanStep& step : migration.plan.steps) {
-    if (after) context.err << fmt::format("latchkey: {}: now: {}\n", migration.label, step.text);
+    if (after) context.err << fmt::format("latchkey: {}: now: {}\n", migration.label, plain(step.text, 200));
     after = after || step.runs_down;
   }
 }

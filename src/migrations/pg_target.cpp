@@ -22,6 +22,18 @@ std::string quote_ledger(const TargetSettings& settings) {
   throw Stop(Code::MIGRATION_FAILED, fmt::format("{}: {} (SQLSTATE {})", doing, failure.what(), failure.state));
 }
 
+// With what PostgreSQL adds for people: what depends on it, what to do about it.
+pg::Rows check_all(PGconn* handle, PGresult* result) {
+  std::string more;
+  for (const int field : {PG_DIAG_MESSAGE_DETAIL, PG_DIAG_MESSAGE_HINT})
+    if (const char* text = PQresultErrorField(result, field)) more += std::string("; ") + text;
+  try {
+    return pg::check(handle, result);
+  } catch (const pg::Failure& failure) {
+    throw pg::Failure(failure.state, failure.what() + more, failure.lost);
+  }
+}
+
 std::string cell(const PGresult* result, int row, int column) {
   if (PQgetisnull(result, row, column) != 0) return "null";
   const std::string text = PQgetvalue(result, row, column);
@@ -53,7 +65,7 @@ std::vector<std::vector<std::string>> PgTarget::query(const std::string& sql,
   for (const std::string& parameter : parameters) values.push_back(parameter.c_str());
   PGresult* const result = PQexecParams(handle_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr,
                                         values.data(), nullptr, nullptr, 0);
-  const pg::Rows owner = pg::check(handle_.get(), result);
+  const pg::Rows owner = check_all(handle_.get(), result);
   std::vector<std::vector<std::string>> rows(static_cast<std::size_t>(owner.size()));
   for (int row = 0; row < owner.size(); ++row)
     for (int column = 0; column < PQnfields(result); ++column)
@@ -82,6 +94,10 @@ std::vector<Applied> PgTarget::read_ledger() {
                                              ledger_)))
       ledger.push_back({std::stoll(row[0]), row[1], row[2], row[3]});
   } catch (const pg::Failure& failure) {
+    if (failure.state == "42501")
+      throw Stop(Code::FORBIDDEN,
+                 fmt::format("{}; the role must own {}{}", failure.what(), ledger_,
+                             settings_.ledger == Ledger::own ? ", or be a member of latchkey_engine" : ""));
     stop(failure, "reading " + ledger_);
   }
   return ledger;
@@ -116,7 +132,7 @@ void PgTarget::apply(const std::string& file, const std::string& script) {
   for (const SqlStatement& statement : split_sql(script)) {
     const std::string where = fmt::format("{}:{}", file, statement.line);
     try {
-      execute(statement.text);
+      query(statement.text);  // which takes one statement alone, however we split
     } catch (const pg::Failure& failure) {
       stop(failure, where);
     }

@@ -160,10 +160,10 @@ void take_back_one(Target& target, const Migration& migration) {
 
 void run_up(Target& target, const Collection& files, const RunSettings& settings) {
   require_faultless(target, files);
-  while (find_next(target, files, settings) != nullptr) {
+  for (;;) {
     Transaction transaction(target, settings);
     const Migration* next = find_next(target, files, settings);
-    if (next == nullptr) break;  // another runner was quicker
+    if (next == nullptr) return;
     apply_one(target, *next);
     transaction.commit();
     settings.on_done(*next);

@@ -89,7 +89,7 @@ std::vector<std::vector<std::string>> SqliteTarget::query(const std::string& sql
   const char* rest = nullptr;
   const int code = sqlite3_prepare_v2(database().handle(), sql.c_str(), -1, &raw, &rest);
   const Prepared statement(raw, &sqlite3_finalize);
-  if (code != SQLITE_OK) throw Stop(Code::MIGRATION_FAILED, sqlite3_errmsg(database().handle()));
+  if (code != SQLITE_OK) fail_query();
   int step = 0;
   while ((step = sqlite3_step(raw)) == SQLITE_ROW) {
     auto& row = rows.emplace_back();
@@ -98,8 +98,13 @@ std::vector<std::vector<std::string>> SqliteTarget::query(const std::string& sql
       row.emplace_back(text ? text : "null");
     }
   }
-  if (step != SQLITE_DONE) throw Stop(Code::MIGRATION_FAILED, sqlite3_errmsg(database().handle()));
+  if (step != SQLITE_DONE) fail_query();
   return rows;
+}
+
+void SqliteTarget::fail_query() {
+  const bool busy = (sqlite3_errcode(database().handle()) & 0xff) == SQLITE_BUSY;
+  throw Stop(busy ? Code::MIGRATION_LOCKED : Code::MIGRATION_FAILED, sqlite3_errmsg(database().handle()));
 }
 
 std::vector<Applied> SqliteTarget::read_ledger() {

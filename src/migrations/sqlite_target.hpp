@@ -31,6 +31,7 @@ class SqliteTarget final : public Target {
  private:
   Database& database();
   std::vector<std::vector<std::string>> query(const std::string& sql);
+  [[noreturn]] void fail_query();
   std::size_t count_orphans();
 
   const std::string file_;

@@ -117,12 +117,46 @@ TEST_P(OwnMigrations, RolesThatAnotherDatabaseUsesStay) {
   EXPECT_EQ(PgClient(other).ask_one("SELECT count(*) FROM latchkey.check_security()"), "0");
 }
 
+TEST_P(OwnMigrations, AServerNeedNotBeTheOwner) {
+  PgClient admin(PgServer::instance().url("postgres"));
+  admin.execute("DROP ROLE IF EXISTS mere_server; CREATE ROLE mere_server LOGIN");
+  ASSERT_EQ(own("up").exit, 0);
+  std::string url = database();
+  url.replace(url.find("latchkey@"), 9, "mere_server@");
+  const auto stranger = prepare_own_schema(url, random_);
+  ASSERT_FALSE(stranger);
+  EXPECT_EQ(stranger.error().code, Code::FORBIDDEN);
+  EXPECT_THAT(stranger.error().detail, HasSubstr("a member of latchkey_engine"));
+  admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO mere_server");
+  const auto prepared = prepare_own_schema(url, random_);
+  EXPECT_TRUE(prepared) << to_string(prepared.error());
+  EXPECT_THROW(PgClient(url).execute("DELETE FROM latchkey.migrations"), std::runtime_error);
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.check_security()"), "0");
+}
+
+TEST_P(OwnMigrations, AnOwnerWhoIsNoSuperuserCanDoItAll) {
+  PgClient admin(PgServer::instance().url("postgres"));
+  admin.execute("DROP ROLE IF EXISTS plain_owner; CREATE ROLE plain_owner LOGIN CREATEROLE CREATEDB");
+  std::string url = database();
+  admin.execute("ALTER DATABASE " + url.substr(url.rfind('/') + 1) + " OWNER TO plain_owner");
+  url.replace(url.find("latchkey@"), 9, "plain_owner@");
+  for (const Words& flags : {Words{"verify"}, {"up"}, {"down", "--to", "0", "--yes"}, {"up"}}) {
+    Words all{"migrate"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    all.insert(all.end(), {"--database", url});
+    const Answer answer = call(all);
+    EXPECT_EQ(answer.exit, 0) << flags[0] << answer.err;
+  }
+  EXPECT_TRUE(prepare_own_schema(url, random_));
+}
+
 TEST_P(OwnMigrations, DownStopsForWhatOthersBuiltOnIt) {
   ASSERT_EQ(own("up", {"--to", "1"}).exit, 0);
   ask("CREATE VIEW public.mine AS SELECT seq FROM latchkey.runs");
   const Answer refused = own("down", {"--to", "0", "--yes"});
   EXPECT_EQ(refused.exit, 1);
   EXPECT_THAT(refused.err, HasSubstr("MIGRATION_FAILED: 0001_runs.down.sql"));
+  EXPECT_THAT(refused.err, HasSubstr("view mine depends on"));
   EXPECT_EQ(ask("SELECT count(*) FROM public.mine"), "0");
 }
 

@@ -1,11 +1,14 @@
 // Others in the same database: users' open transactions, readers and dumps. What they hold delays what needs it, and
 // nobody else.
+#include <filesystem>
+#include <fstream>
 #include <latch>
 #include <set>
 #include <thread>
 
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
+#include "support/pg_cluster.hpp"
 #include "support/pg_program.hpp"
 
 namespace latchkey {
@@ -37,6 +40,22 @@ class PostgresLocks : public PostgresStores {
     return worst;
   }
 
+  // A user's own session, which may call the functions that the migrations make.
+  PgClient user() {
+    PgClient session(url());
+    if (session.ask_one("SELECT to_regproc('latchkey.begin_run')").empty()) {
+      std::set<std::filesystem::path> files;
+      for (const auto& file : std::filesystem::directory_iterator(LATCHKEY_SOURCE_DIR "/migrations"))
+        if (file.path().string().ends_with(".up.sql")) files.insert(file.path());
+      files.erase(files.begin());  // the tables, which the store has made
+      for (const auto& file : files) {
+        std::ifstream in(file);
+        session.execute(std::string(std::istreambuf_iterator<char>(in), {}));
+      }
+    }
+    session.execute("SET app.current_tenant = 'default'");
+    return session;
+  }
   // The same without anybody in the way, on a machine that may be busy.
   Duration usual() {
     int asked = 0;
@@ -47,44 +66,90 @@ class PostgresLocks : public PostgresStores {
   std::unique_ptr<Store> two_ = open(url());
 };
 
-// As a user's begin_run('k') would until its transaction ends.
-TEST_F(PostgresLocks, AnOpenTransactionThatHoldsAKeyDelaysOnlyThatKey) {
+// The key is new: nobody but that transaction can see its row.
+TEST_F(PostgresLocks, BeginRunInAnOpenTransactionDelaysOnlyItsKey) {
   const Duration unhindered = usual();
-  const Won held = std::get<Won>(one().claim(a_claim("k")));
-  PgClient user(url());
-  user.execute("BEGIN; SELECT 1 FROM latchkey.keys WHERE seq = (SELECT seq FROM latchkey.runs WHERE id = '" +
-               to_string(held.run.id()) + "') FOR UPDATE");
-
-  std::promise<ClaimReply> waiting;
-  one_->claim(a_claim("k"), [&](Result<ClaimReply> reply) { waiting.set_value(reply.value()); });
-  auto answer = waiting.get_future();
+  PgClient holder = user();
+  holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'k')");
+  ClaimRequest same = a_claim("k");
+  same.fingerprint.reset();
+  auto waiting = std::make_shared<std::promise<Result<ClaimReply>>>();
+  auto answer = waiting->get_future();
+  one_->claim(same, [waiting](Result<ClaimReply> reply) { waiting->set_value(std::move(reply)); });
   int asked = 0;
-  EXPECT_LT(longest("free", [&] { return ++asked >= 60; }), unhindered + kDelay) << "keys that nobody holds";
+  EXPECT_LT(longest("free", [&] { return ++asked >= 60; }), unhindered + kDelay);
+  // Beside it in one call, too.
+  const auto both = std::make_shared<std::promise<Result<std::vector<EnqueueReply>>>>();
+  auto enqueued = both->get_future();
+  one_->enqueue({a_job("k"), a_job("beside")}, [both](auto replies) { both->set_value(std::move(replies)); });
+  asked = 0;
+  EXPECT_LT(longest("after", [&] { return ++asked >= 60; }), unhindered + kDelay);
   EXPECT_NE(answer.wait_for(0s), std::future_status::ready) << "the test did not test";
-  user.execute("ROLLBACK");
-  EXPECT_TRUE(std::holds_alternative<Busy>(answer.get()));
+  holder.execute("COMMIT");
+  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
+  const auto reply = answer.get();
+  ASSERT_TRUE(reply) << to_string(reply.error());
+  EXPECT_TRUE(std::holds_alternative<Busy>(*reply)) << "the transaction that was first has it";
+  ASSERT_EQ(enqueued.wait_for(kPatience), std::future_status::ready);
+  EXPECT_TRUE(enqueued.get());
+}
+
+// Ids are drawn when it enqueues, seen when it commits: whoever reads on from the last id that it saw would lose it.
+TEST_F(PostgresLocks, AJobThatCommitsLateIsNeitherLostNorInTheWay) {
+  const Duration unhindered = usual();
+  PgClient late = user();
+  late.execute(
+      "BEGIN; SELECT latchkey.enqueue('f', input => 'late'); SELECT latchkey.enqueue('f', 'k', input => 'late')");
+  std::multiset<std::string> taken;
+  Duration worst{};
+  const auto work = [&](int number) {
+    worst = std::max(worst, timed([&] { two().enqueue({.function = "f", .input = std::to_string(number)}); }));
+    std::vector<Taken> some;
+    worst = std::max(worst, timed([&] { some = one().take({.functions = {"f"}, .limit = 5, .session = id_of(5)}); }));
+    for (const Taken& one_of : some) {
+      taken.insert(one_of.run.head->input);
+      worst = std::max(worst, timed([&] { one().settle({{}, one_of.run.id(), one_of.fence, Complete{"r", {}}}); }));
+    }
+  };
+  work(0);
+  worst = {};
+  for (int i = 1; i <= 60; ++i) work(i);
+  EXPECT_LT(worst, unhindered + kDelay);
+  EXPECT_EQ(taken.size(), 61u) << "everything else";
+  EXPECT_EQ(taken.count("late"), 0u);
+  late.execute("COMMIT");
+  for (int i = 61; i <= 70; ++i) work(i);
+  EXPECT_EQ(taken.count("late"), 2u);
+  EXPECT_EQ(taken.size(), 73u) << "71 of its own and the two";
 }
 
 // Many that wait must not take all the lanes.
 TEST_F(PostgresLocks, ManyThatWaitForHeldKeysDoNotDelayOthers) {
   const Duration unhindered = usual();
   constexpr int kHeld = 20;
-  for (int i = 0; i < kHeld; ++i) one().claim(a_claim("held" + std::to_string(i)));
-  PgClient user(url());
-  user.execute("BEGIN; SELECT 1 FROM latchkey.keys FOR UPDATE");
-  std::latch answered(kHeld);
-  std::atomic<int> busy{0};
+  PgClient holder = user();
+  holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(0, 19) i");
+  struct Answers {
+    std::latch all{kHeld};
+    std::atomic<int> busy{0};
+  };
+  auto answers = std::make_shared<Answers>();
+  const auto held = [](int i) {
+    ClaimRequest request = a_claim("held" + std::to_string(i));
+    request.fingerprint.reset();
+    return request;
+  };
   for (int i = 0; i < kHeld; ++i)
-    one_->claim(a_claim("held" + std::to_string(i)), [&](Result<ClaimReply> reply) {
-      if (reply && std::holds_alternative<Busy>(*reply)) ++busy;
-      answered.count_down();
+    one_->claim(held(i), [answers](Result<ClaimReply> reply) {
+      if (reply && std::holds_alternative<Busy>(*reply)) ++answers->busy;
+      answers->all.count_down();
     });
   int asked = 0;
   EXPECT_LT(longest("free", [&] { return ++asked >= 60; }), unhindered + kDelay);
-  EXPECT_EQ(busy, 0) << "the test did not test";
-  user.execute("COMMIT");
-  answered.wait();
-  EXPECT_EQ(busy, kHeld);
+  EXPECT_EQ(answers->busy, 0) << "the test did not test";
+  holder.execute("COMMIT");
+  answers->all.wait();
+  EXPECT_EQ(answers->busy, kHeld);
 }
 
 // Ten stores' worth of batches, each with the same keys in another order.
@@ -138,9 +203,11 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   EXPECT_EQ(deadlocks(), before);
 }
 
-// pg_dump holds ACCESS SHARE on every table to its end.
+// pg_dump holds ACCESS SHARE on every table to its end. The server itself says who waited for a lock for 100 ms.
 TEST_F(PostgresLocks, ADumpAndAReaderDuringPurgeBlockNothing) {
-  const Duration unhindered = usual();
+  PgCluster server({"log_lock_waits=on", "deadlock_timeout=100ms", "log_min_messages=log"});
+  one_ = open(server.url());
+  two_ = open(server.url());
   std::vector<EnqueueRequest> jobs;
   for (int i = 0; i < 2000; ++i) jobs.push_back(a_job("old" + std::to_string(i)));
   for (auto& job : jobs) job.window = 0ms;
@@ -152,10 +219,9 @@ TEST_F(PostgresLocks, ADumpAndAReaderDuringPurgeBlockNothing) {
     for (const Taken& run : taken) settles.push_back({{}, run.run.id(), run.fence, Complete{"r", {}}});
     one().settle_all(settles);
   }
-  PgClient reader(url());
+  PgClient reader(server.url());
   reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.runs");
-  const Folder folder;
-  std::atomic<bool> purged{false};
+  std::atomic<bool> purged{false}, dumped{false};
   std::atomic<std::uint32_t> gone{0};
   std::jthread purger([&] {
     for (bool more = true; more;) {
@@ -165,16 +231,30 @@ TEST_F(PostgresLocks, ADumpAndAReaderDuringPurgeBlockNothing) {
     }
     purged = true;
   });
-  std::atomic<bool> dumped{false};
+  const Folder folder;
   std::jthread dumper([&] {
-    run_pg_program({pg_program("pg_dump"), "-d", url(), "--schema=latchkey", "-f", "/dev/null"},
+    run_pg_program({pg_program("pg_dump"), "-d", server.url(), "--schema=latchkey", "-f", "/dev/null"},
                    folder.file("dump.log"));
     dumped = true;
   });
-  EXPECT_LT(longest("during", [&] { return purged && dumped; }), unhindered + kDelay);
+  longest("during", [&] { return purged && dumped; });
   purger.join();
+  dumper.join();
   EXPECT_GE(gone, 2000u) << "a reader does not keep them either";
   EXPECT_NE(reader.ask_one("SELECT count(*) FROM latchkey.runs"), "0") << "its snapshot stands";
+  EXPECT_EQ(server.log().find("still waiting for"), std::string::npos) << server.log();
+
+  // What such a wait looks like there.
+  PgClient other(server.url());
+  other.send("BEGIN; LOCK TABLE latchkey.runs IN ACCESS EXCLUSIVE MODE");
+  PgClient(server.url())
+      .wait_until(
+          "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - interval '0.3 s'");
+  EXPECT_NE(server.log().find("still waiting for"), std::string::npos) << "the test cannot fail";
+  reader.execute("ROLLBACK");
+  other.finish();
+  one_.reset();
+  two_.reset();
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ class PostgresStorm : public PostgresStores {
  protected:
   // Every connection is doomed: at one of its first commits, before or after it took place, or at any byte.
   Fault draw() {
-    constexpr FaultAt kWhere[] = {FaultAt::commit_asked,    FaultAt::commit_answered, FaultAt::commit_asked,
+    constexpr FaultAt kWhere[] = {FaultAt::commit_asked,    FaultAt::commit_answered, FaultAt::flight_asked,
                                   FaultAt::commit_answered, FaultAt::byte_asked,      FaultAt::byte_answered};
     constexpr FaultHow kHow[] = {FaultHow::close, FaultHow::reset, FaultHow::late};
     Fault fault{.at = kWhere[random_.below(std::size(kWhere))],

@@ -90,8 +90,8 @@ void FaultProxy::on_thread(std::function<void()> act) {
   done.get_future().wait();
 }
 
-void FaultProxy::arm(Fault fault) {
-  on_thread([&] { armed_ = fault; });
+void FaultProxy::arm(std::deque<Fault> faults) {
+  on_thread([&] { armed_ = std::move(faults); });
 }
 
 void FaultProxy::set_fates(std::function<Fault()> draw) {
@@ -152,16 +152,23 @@ void FaultProxy::pump(std::shared_ptr<Link> link, bool from_client) {
 void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t size) {
   const std::string_view bytes((from_client ? link->from_client : link->from_server).data(), size);
   std::optional<Hit> hit;
+  const auto consider = [&](const Fault& fault, std::size_t offset) {
+    if (!hit || offset < hit->offset) hit = Hit{offset, fault};
+  };
   const auto look = [&](FaultAt at, std::uint64_t units, std::optional<std::size_t> offset) {
-    for (Fault* fault : {&link->fate, &armed_})
-      if (const auto unit = count_down(*fault, at, units)) {
-        const std::size_t where = offset.value_or(*unit);
-        if (!hit || where < hit->offset) hit = Hit{where, *fault};
-        *fault = {};
-      }
+    if (const auto unit = count_down(link->fate, at, units)) {
+      consider(link->fate, offset.value_or(*unit));
+      link->fate = {};
+    }
+    if (armed_.empty()) return;
+    if (const auto unit = count_down(armed_.front(), at, units)) {
+      consider(armed_.front(), offset.value_or(*unit));
+      armed_.pop_front();
+    }
   };
   (from_client ? link->asked : link->answered).feed(bytes, [&](const PgFrame& frame) {
-    if (from_client && asks_commit(frame)) look(FaultAt::commit_asked, 1, frame.begin);
+    if (from_client && asks_commit(frame))
+      look(FaultAt::commit_asked, 1, frame.begin), look(FaultAt::flight_asked, 1, 0);
     if (!from_client && answers_commit(frame)) look(FaultAt::commit_answered, 1, frame.begin);
   });
   look(from_client ? FaultAt::byte_asked : FaultAt::byte_answered, size, std::nullopt);
@@ -177,6 +184,7 @@ void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t 
 
 void FaultProxy::strike(const std::shared_ptr<Link>& link, bool from_client, const Hit& hit, std::string held) {
   ++fired_;
+  for (const auto& act : std::exchange(with_next_, {})) act();
   switch (hit.fault.how) {
     case FaultHow::close:
     case FaultHow::reset:
@@ -196,16 +204,22 @@ void FaultProxy::strike(const std::shared_ptr<Link>& link, bool from_client, con
     case FaultHow::late: {
       link->is_late = true;
       Link::end(link->client, FaultHow::close);
-      link->timer.expires_after(hit.fault.delay);
       auto rest = std::make_shared<std::string>(std::move(held));
-      link->timer.async_wait([link, rest](Problem problem) {
-        if (problem) return;
+      auto deliver = [link, rest] {
         asio::async_write(link->server, asio::buffer(*rest), [link, rest](Problem, std::size_t) {
           // What was sent is read first, then the end.
           Problem ignored;
           link->server.shutdown(tcp::socket::shutdown_send, ignored);
         });
-      });
+      };
+      if (hit.fault.delay == Fault::kWithTheNext) {
+        with_next_.push_back(std::move(deliver));
+      } else {
+        link->timer.expires_after(hit.fault.delay);
+        link->timer.async_wait([deliver](Problem problem) {
+          if (!problem) deliver();
+        });
+      }
       if (!from_client) pump(link, false);
       return;
     }

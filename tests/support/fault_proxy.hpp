@@ -11,23 +11,26 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace latchkey {
 
 // Where it happens. `commit_asked`: the client's COMMIT is at the proxy, the server has all before it.
-// `commit_answered`: the server has committed, its answer is at the proxy.
-enum class FaultAt : std::uint8_t { never, commit_asked, commit_answered, byte_asked, byte_answered };
+// `commit_answered`: the server has committed, its answer is at the proxy. `flight_asked`: what the client sent
+// together with its COMMIT is at the proxy, and none of it at the server.
+enum class FaultAt : std::uint8_t { never, commit_asked, commit_answered, flight_asked, byte_asked, byte_answered };
 
 // What happens there.
 // close:   both connections end.
 // reset:   both end with RST.
 // swallow: nothing goes either way any more and nothing ends (half-open), until cut_all().
-// late:    the client's connection ends; what it had sent reaches the server after `delay`.
+// late:    the client's connection ends; what it had sent reaches the server after `delay`, or with the next fault.
 // slow:    from here on everything takes `delay` longer.
 enum class FaultHow : std::uint8_t { close, reset, swallow, late, slow };
 
@@ -36,6 +39,8 @@ struct Fault {
   FaultHow how = FaultHow::close;
   std::uint64_t after = 0;  // commits, or bytes, that pass before it
   std::chrono::milliseconds delay{0};
+
+  static constexpr std::chrono::milliseconds kWithTheNext{-1};
 };
 
 class FaultProxy {
@@ -49,8 +54,10 @@ class FaultProxy {
   std::string url(const std::string& database) const;
   int port() const { return acceptor_.local_endpoint().port(); }
 
-  // Once, on whichever connection it comes true first, counted from now over all of them. Replaces the one before.
-  void arm(Fault fault);
+  // Once, on whichever connection it comes true first, counted from now over all of them. Several: one after the other.
+  // Replaces what was armed before.
+  void arm(Fault fault) { arm(std::deque<Fault>{fault}); }
+  void arm(std::deque<Fault> faults);
   // Every new connection gets a fault of its own, drawn when it begins. Empty: none do.
   void set_fates(std::function<Fault()> draw);
   // Ends every connection now, the swallowed ones too.
@@ -77,7 +84,8 @@ class FaultProxy {
   boost::asio::ip::tcp::acceptor acceptor_;
   const boost::asio::ip::tcp::endpoint server_;
   std::set<std::shared_ptr<Link>> links_;
-  Fault armed_;
+  std::deque<Fault> armed_;
+  std::vector<std::function<void()>> with_next_;
   std::function<Fault()> draw_;
   std::atomic<std::uint64_t> fired_{0};
   std::atomic<std::uint64_t> connections_{0};

@@ -113,8 +113,12 @@ void PgCluster::wait_until_ready() {
     while (::read(changes.number(), events, sizeof events) > 0) {
     }
   }
-  std::ifstream log(folder_.file("postgres.log"));
-  throw std::runtime_error("PostgreSQL did not start: " + std::string(std::istreambuf_iterator<char>(log), {}));
+  throw std::runtime_error("PostgreSQL did not start: " + log());
+}
+
+std::string PgCluster::log() const {
+  std::ifstream in(folder_.file("postgres.log"));
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 void PgCluster::promote() { PgClient(url()).execute("SELECT pg_promote(true, 60)"); }

@@ -36,6 +36,8 @@ class PgCluster {
   void promote();
 
   int port() const { return port_; }
+  // All that it has said.
+  std::string log() const;
   std::string url(const std::string& database = "postgres") const;
 
  private:

@@ -1,0 +1,253 @@
+// The transactional promise: an effect and complete_run commit together, whoever is killed wherever. And what one
+// transaction that stays open does to others.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <latch>
+#include <thread>
+
+#include "integration/sql_runs.hpp"
+#include "support/standings.hpp"
+
+namespace latchkey {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What a user's program does; {run} and {fence} are what begin_run gave.
+struct Program {
+  std::string name;
+  std::vector<std::string> steps;
+};
+const std::string kBegin = "SELECT run, fence, status FROM latchkey.begin_run('pay', 'order-7')";
+const std::string kEffect = "INSERT INTO effects VALUES ('order-7')";
+const std::string kComplete = "SELECT latchkey.complete_run('{run}', {fence}, 'paid')";
+const std::vector<Program> kPrograms{
+    {"OneTransaction", {"BEGIN", kBegin, kEffect, kComplete, "COMMIT"}},
+    {"ClaimFirst", {kBegin, "BEGIN", kEffect, kComplete, "COMMIT"}},
+    {"SettleBeforeEffect", {kBegin, "BEGIN", kComplete, kEffect, "COMMIT"}},
+};
+
+// Where the program is killed: before a step, with the step sent and unanswered, or after it.
+enum class Place { before, sent, after };
+
+class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> {
+ protected:
+  SqlKilled() {
+    role_ = make_role("payer");
+    admin.run("GRANT latchkey_service TO " + role_ + "; CREATE TABLE effects (what text); GRANT ALL ON effects TO " +
+              role_);
+    admin.run("ALTER ROLE " + role_ + " SET app.current_tenant = 'acme'");
+  }
+  ~SqlKilled() override { admin.run("DROP TABLE effects"); }
+
+  // Runs the steps; stops where begin_run did not win, and says what it answered.
+  static std::string follow(Sql& sql, const std::vector<std::string>& steps, std::size_t stop, Place place) {
+    std::string run, fence;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::string step = steps[i];
+      if (const auto at = step.find("{run}"); at != step.npos) step.replace(at, 5, run);
+      if (const auto at = step.find("{fence}"); at != step.npos) step.replace(at, 7, fence);
+      if (i == stop && place == Place::before) ::raise(SIGKILL);
+      if (i == stop && place == Place::sent) {
+        sql.send(step);
+        ::raise(SIGKILL);
+      }
+      const Rows said = sql.rows(step);
+      if (i == stop) ::raise(SIGKILL);
+      if (step != kBegin) continue;
+      if (said[0][2] != "won") return *said[0][2];
+      run = *said[0][0], fence = *said[0][1];
+    }
+    return "done";
+  }
+
+  void run_and_kill(std::size_t stop, Place place) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      try {
+        Sql sql(url_as(role_));
+        follow(sql, GetParam().steps, stop, place);
+      } catch (...) {
+      }
+      ::_exit(3);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    // One that found the work done before it got there ends by itself.
+    ASSERT_TRUE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) || killed_twice_);
+  }
+
+  // The lease of whoever was killed is over.
+  void end_lease() {
+    admin.run("UPDATE latchkey.states SET lease_until = at, deadline = at + 86400000 WHERE status = 1");
+  }
+  // Until the killed one's session is gone, with whatever it had sent.
+  void wait_until_gone() {
+    const std::string count = "SELECT count(*) FROM pg_stat_activity WHERE usename = '" + role_ + "'";
+    for (int tries = 0; admin.one(count) != "0"; ++tries) {
+      ASSERT_LT(tries, 100'000);
+      std::this_thread::yield();
+    }
+  }
+
+  std::string role_;
+  bool killed_twice_ = false;
+};
+
+TEST_P(SqlKilled, HasItsEffectExactlyOnce) {
+  const auto& steps = GetParam().steps;
+  for (const int times : {1, 2})
+    for (std::size_t stop = 0; stop < steps.size(); ++stop)
+      for (const Place place : {Place::before, Place::sent, Place::after}) {
+        SCOPED_TRACE(std::to_string(times) + " times at step " + std::to_string(stop) + ", place " +
+                     std::to_string(static_cast<int>(place)));
+        admin.run("TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.keys");
+        for (int i = 0; i < times; ++i) {
+          killed_twice_ = i > 0;
+          run_and_kill(stop, place);
+          wait_until_gone();
+          end_lease();
+        }
+        Sql other(url_as(role_));
+        const std::string said = follow(other, steps, steps.size(), Place::after);
+        EXPECT_TRUE(said == "done" || said == "replayed") << said;
+        EXPECT_EQ(admin.one("SELECT count(*) FROM effects"), "1");
+        EXPECT_EQ(Sql(url_as(role_)).row("SELECT status, result_text FROM latchkey.begin_run('pay', 'order-7')"),
+                  (std::vector<Value>{"replayed", "paid"}));
+        if (HasFailure()) return;
+      }
+}
+
+INSTANTIATE_TEST_SUITE_P(Everywhere, SqlKilled, ::testing::ValuesIn(kPrograms),
+                         [](const auto& program) { return program.param.name; });
+
+class SqlTransactions : public SqlTest {
+ protected:
+  Sql first = service("default");
+  Sql second = service("default");
+};
+
+TEST_F(SqlTransactions, AStaleOwnersEffectIsUndone) {
+  admin.run("CREATE TABLE effects (what text); GRANT ALL ON effects TO PUBLIC");
+  const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k', lease => '1 s')");
+  admin.run("UPDATE latchkey.states SET lease_until = at");
+  const auto again = second.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
+  EXPECT_EQ(again[0], won[0]);
+  first.run("BEGIN; INSERT INTO effects VALUES ('stale')");
+  EXPECT_EQ(refusal(first, "SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ")").detail, "LEASE_LOST");
+  first.run("COMMIT");  // of a transaction that failed: a rollback
+  second.run("BEGIN; INSERT INTO effects VALUES ('fresh'); SELECT latchkey.complete_run('" + *again[0] + "', " +
+             *again[1] + "); COMMIT");
+  EXPECT_EQ(admin.rows("SELECT what FROM effects"), (Rows{{"fresh"}}));
+  admin.run("DROP TABLE effects");
+}
+
+TEST_F(SqlTransactions, WhoeverAsksForAHeldKeyWaitsAndSeesWhatBecameOfIt) {
+  first.run("BEGIN");
+  const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
+  second.send("SELECT status, run, result_text FROM latchkey.begin_run('f', 'k')");
+  wait_until_blocked(second.pid());
+  first.run("SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'r'); COMMIT");
+  EXPECT_EQ(second.fetch(), (Rows{{"replayed", won[0], "r"}}));
+
+  first.run("BEGIN; SELECT latchkey.begin_run('f', 'undone')");
+  second.send("SELECT status FROM latchkey.begin_run('f', 'undone')");
+  wait_until_blocked(second.pid());
+  first.run("ROLLBACK");
+  EXPECT_EQ(second.fetch(), (Rows{{"won"}}));
+}
+
+TEST_F(SqlTransactions, UnderRepeatableReadWhoWaitedIsToldToTryAgain) {
+  for (const char* level : {"REPEATABLE READ", "SERIALIZABLE"}) {
+    const std::string key = std::string("'") + level + "'";
+    second.run("BEGIN ISOLATION LEVEL " + std::string(level) + "; SELECT 1 FROM latchkey.job_runs LIMIT 1");
+    first.run("SELECT latchkey.begin_run('f', " + key + ")");
+    EXPECT_EQ(refusal(second, "SELECT latchkey.begin_run('f', " + key + ")").state, "40001");
+    second.run("ROLLBACK");
+    EXPECT_EQ(second.one("SELECT code FROM latchkey.begin_run('f', " + key + ")"), "ALREADY_RUNNING");
+  }
+}
+
+TEST_F(SqlTransactions, AnOpenTransactionDelaysItsOwnKeyOnly) {
+  // The first run of a tenant and of a function, so that everything that is made once is made here.
+  first.run("BEGIN; SELECT latchkey.begin_run('f', 'k'); SELECT latchkey.enqueue('g', 'j')");
+  second.run("SET lock_timeout = '2 s'");
+  EXPECT_EQ(second.one("SELECT status FROM latchkey.begin_run('f', 'k2')"), "won");
+  EXPECT_EQ(second.one("SELECT status FROM latchkey.begin_run('g', 'k')"), "won");
+  EXPECT_EQ(second.one("SELECT status FROM latchkey.enqueue('g', 'j2')"), "enqueued");
+  EXPECT_EQ(second.one("SELECT status FROM latchkey.enqueue('g')"), "enqueued");
+  EXPECT_EQ(service("other").one("SELECT status FROM latchkey.begin_run('f', 'k')"), "won");
+  second.run("SET lock_timeout = '50 ms'");
+  EXPECT_EQ(refusal(second, "SELECT latchkey.begin_run('f', 'k')").state, "55P03");
+  // A server's batch does not meet it either, and finds the job when it is committed.
+  Sql server = connect();
+  server.run(
+      "SET lock_timeout = '2 s'; SET ROLE latchkey_engine; UPDATE latchkey.states SET flags = flags WHERE function = "
+      "'g'");
+  EXPECT_EQ(server.one("SELECT count(*) FROM latchkey.states WHERE function = 'g' AND status = 0"), "2");
+  first.run("COMMIT");
+  EXPECT_EQ(server.one("SELECT count(*) FROM latchkey.states WHERE function = 'g' AND status = 0"), "3");
+}
+
+TEST_F(SqlTransactions, TenThatAskAtOnceHaveOneWinner) {
+  constexpr int kThreads = 10, kRounds = 15;
+  std::vector<Sql> sessions;
+  for (int i = 0; i < kThreads; ++i) sessions.push_back(service("default"));
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string key = "'r" + std::to_string(round) + "'";
+    std::atomic<int> won{0}, busy{0};
+    std::latch start(kThreads);
+    {
+      std::vector<std::jthread> threads;
+      for (Sql& session : sessions)
+        threads.emplace_back([&] {
+          start.arrive_and_wait();
+          const Value status =
+              session.one("SELECT status FROM latchkey.begin_run('sync', " + key + ", guard => 'while-running')");
+          if (status == "won") ++won;
+          if (status == "busy") ++busy;
+        });
+    }
+    EXPECT_EQ(won, 1);
+    EXPECT_EQ(busy, kThreads - 1);
+    EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.runs WHERE convert_from(key, 'UTF8') = " + key), "1");
+  }
+}
+
+TEST_F(SqlTransactions, FailuresAtOnceAreOneEntry) {
+  constexpr int kThreads = 8;
+  std::vector<Sql> sessions;
+  std::vector<std::string> settle;
+  for (int i = 0; i < kThreads; ++i) {
+    sessions.push_back(service("default"));
+    const auto won = sessions.back().row("SELECT run, fence FROM latchkey.begin_run('sync', 'k" + std::to_string(i) +
+                                         "', retries => 0)");
+    settle.push_back("SELECT latchkey.fail_run('" + *won[0] + "', " + *won[1] + ", 'no')");
+  }
+  std::latch start(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < sessions.size(); ++i)
+      threads.emplace_back([&, i] {
+        start.arrive_and_wait();
+        sessions[i].run(settle[i]);
+      });
+  }
+  EXPECT_EQ(admin.rows("SELECT count FROM latchkey.dead_letters"), (Rows{{std::to_string(kThreads)}}));
+  EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.dead_letter_members"), std::to_string(kThreads));
+}
+
+TEST_F(SqlTransactions, WorkIsToldOncePerCommit) {
+  Sql listener = connect();
+  listener.run("LISTEN latchkey_work");
+  first.run(
+      "BEGIN; SELECT latchkey.enqueue('g'); SELECT latchkey.enqueue('h'); SELECT latchkey.begin_run('f', 'k'); COMMIT");
+  listener.run("SELECT 1");
+  EXPECT_EQ(listener.notifications(), std::vector<std::string>{"latchkey_work "});
+}
+
+}  // namespace
+}  // namespace latchkey
