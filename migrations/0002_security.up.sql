@@ -74,16 +74,17 @@ CREATE FUNCTION latchkey.current_tenant() RETURNS text
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS
 $$ SELECT c.tenant FROM latchkey.caller() c $$;
 
--- Who names a person (app.current_actor) has that person's rights, no more.
-CREATE FUNCTION latchkey.is_org_admin(of_tenant text, who text) RETURNS boolean
+-- Of the caller's own tenant.
+CREATE FUNCTION latchkey.is_org_admin(who text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS
 $$ SELECT EXISTS (SELECT FROM latchkey.members m
-                  WHERE m.tenant = of_tenant AND m.actor = who AND m.role IN ('org-admin', 'admin')) $$;
+                  WHERE m.tenant = latchkey.current_tenant() AND m.actor = who AND m.role IN ('org-admin', 'admin')) $$;
 
+-- Who names a person (app.current_actor) has that person's rights, no more.
 CREATE FUNCTION latchkey.reads_dead_letters() RETURNS boolean
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS
 $$ SELECT c.tenant IS NOT NULL AND c.acts_as = 'org-admin'
-          AND (c.actor IS NULL OR latchkey.is_org_admin(c.tenant, c.actor))
+          AND (c.actor IS NULL OR latchkey.is_org_admin(c.actor))
    FROM latchkey.caller() c $$;
 
 -- Puts a table under row-level security: the engine sees all of it; a tenant reads its rows, where `readers` says which
@@ -179,4 +180,4 @@ $$;
 
 SELECT latchkey.seal_functions();
 GRANT EXECUTE ON FUNCTION latchkey.caller(), latchkey.current_tenant(), latchkey.reads_dead_letters(),
-  latchkey.is_org_admin(text, text) TO latchkey_tenant, latchkey_service;
+  latchkey.is_org_admin(text) TO latchkey_tenant, latchkey_service;

@@ -79,6 +79,16 @@ DECLARE
   s latchkey.states;
   now bigint;
 BEGIN
+  -- A replay waits for nobody and holds nothing: until its window is over, a completed run stays as it is.
+  SELECT k.seq INTO held FROM latchkey.keys k WHERE k.hash = ask.hash;
+  IF FOUND AND NOT ask.by_call THEN
+    r := latchkey.run_of_key(ask, held.seq);
+    s := latchkey.peek_state(held.seq);
+    d := latchkey.decide_claim(r, s, ask, latchkey.store_now());
+    IF s.status = 3 AND d.answer = 'replay' THEN RETURN latchkey.describe_claim(d, r, s, busy_code); END IF;
+    r := NULL;
+    d := ('new', NULL, NULL, NULL, NULL);
+  END IF;
   SELECT * INTO held FROM latchkey.hold_key(ask.hash, ask.tenant);
   IF NOT held.is_new THEN r := latchkey.run_of_key(ask, held.seq); END IF;
   IF r.seq IS NOT NULL THEN
@@ -311,7 +321,7 @@ DECLARE
   entry latchkey.dead_letters;
 BEGIN
   SELECT * INTO who FROM latchkey.caller();
-  IF who.acts_as <> 'org-admin' OR who.actor <> acknowledge_dlq_entry.actor OR NOT latchkey.is_org_admin(of_tenant, coalesce(acknowledge_dlq_entry.actor, '')) THEN
+  IF who.acts_as <> 'org-admin' OR who.actor <> acknowledge_dlq_entry.actor OR NOT latchkey.is_org_admin(coalesce(acknowledge_dlq_entry.actor, '')) THEN
     PERFORM latchkey.refuse('FORBIDDEN', 'acknowledging needs the role org-admin in this tenant');
   END IF;
   SELECT * INTO entry FROM latchkey.dead_letters d

@@ -213,7 +213,7 @@ TEST_P(PostgresFaultWalk, ACutAtAnyByteChangesNoAnswer) {
   auto other = open(url());
   SeededRandom random(7);
   std::uint64_t cuts = 0, rounds = 0;
-  for (std::uint64_t byte = 0;; byte += 1 + random.below(240)) {
+  for (std::uint64_t byte = 0;; byte += 1 + random.below(400)) {
     const auto before = proxy.fired();
     proxy.arm({GetParam(), random.one_in(2) ? FaultHow::close : FaultHow::reset, byte});
     ++rounds;

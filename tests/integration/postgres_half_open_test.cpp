@@ -1,6 +1,8 @@
 // A connection on which nothing comes any more and which nobody ends: a firewall that forgot it, a host that vanished,
 // a server that hangs. Keepalives do not help where somebody still acknowledges the bytes: only a limit on how long an
-// answer may take does. The server must let go of the transaction too, or its locks stay.
+// answer may take does. The server must let go of the transaction too, or its locks stay:
+// idle_in_transaction_session_timeout does that between two flights; amid one only the end of that session does, by who
+// opened it.
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
 #include "support/fault_proxy.hpp"
@@ -26,7 +28,8 @@ class PostgresHalfOpen : public PostgresStores, public testing::WithParamInterfa
 };
 
 INSTANTIATE_TEST_SUITE_P(Where, PostgresHalfOpen,
-                         testing::Values(Silence{"before_commit", {FaultAt::commit_asked, FaultHow::swallow}},
+                         testing::Values(Silence{"between_read_and_write", {FaultAt::flight_asked, FaultHow::swallow}},
+                                         Silence{"before_commit", {FaultAt::commit_asked, FaultHow::swallow}},
                                          Silence{"after_commit", {FaultAt::commit_answered, FaultHow::swallow}},
                                          Silence{"at_once", {FaultAt::byte_asked, FaultHow::swallow}},
                                          Silence{"amid_an_answer", {FaultAt::byte_answered, FaultHow::swallow, 90}}),
@@ -36,6 +39,9 @@ INSTANTIATE_TEST_SUITE_P(Where, PostgresHalfOpen,
 TEST_P(PostgresHalfOpen, TheCallIsAnsweredAndOthersAreNotHeldUp) {
   Verbs verbs(*store_);
   const Won before = std::get<Won>(verbs.claim(a_claim("before")));
+  // A run that is there already: its row is locked while the connection is silent.
+  const Won first = std::get<Won>(verbs.claim(a_claim("k")));
+  verbs.settle({{}, first.run.id(), first.fence, Release{}});
   proxy_.arm(GetParam().fault);
   auto told = std::make_shared<std::promise<Result<ClaimReply>>>();
   auto answer = told->get_future();
@@ -53,6 +59,9 @@ TEST_P(PostgresHalfOpen, TheCallIsAnsweredAndOthersAreNotHeldUp) {
   const auto reply = answer.get();
   ASSERT_TRUE(reply) << to_string(reply.error());
   const Won won = std::get<Won>(*reply);
+  EXPECT_EQ(won.run.id(), first.run.id());
+  EXPECT_GT(won.fence, first.fence);
+  EXPECT_EQ(won.run.attempt, 2u);
   EXPECT_EQ(other_->find({}, won.run.id()).value()->fence, won.fence);
   EXPECT_EQ(other_->list({}).value().runs.size(), 3u);
 }

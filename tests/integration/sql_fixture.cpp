@@ -123,7 +123,9 @@ void empty(Sql& sql) {
 
 }  // namespace
 
-SqlTest::SqlTest() : url_(migrated_database()), admin(url_) {}
+SqlTest::SqlTest() : url_(migrated_database()), admin(url_) {
+  admin.run("SET search_path = public");  // the user's name is the schema's: its own tables would come first
+}
 
 SqlTest::~SqlTest() {
   // Sessions of the test's own may still be there, idle in a transaction.

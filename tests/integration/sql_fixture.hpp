@@ -39,6 +39,7 @@ class Sql {
   // Starts a statement whose result is fetched later.
   void send(const std::string& sql);
   Rows fetch();
+  bool in_transaction() const { return PQtransactionStatus(handle_.get()) != PQTRANS_IDLE; }
   int pid() const { return PQbackendPID(handle_.get()); }
   // Payloads that came on any channel that it listens to, as "channel payload".
   std::vector<std::string> notifications();

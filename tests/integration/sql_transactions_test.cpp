@@ -58,7 +58,10 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
       const Rows said = sql.rows(step);
       if (i == stop) ::raise(SIGKILL);
       if (step != kBegin) continue;
-      if (said[0][2] != "won") return *said[0][2];
+      if (said[0][2] != "won") {
+        sql.run("ROLLBACK");
+        return *said[0][2];
+      }
       run = *said[0][0], fence = *said[0][1];
     }
     return "done";
@@ -158,6 +161,18 @@ TEST_F(SqlTransactions, WhoeverAsksForAHeldKeyWaitsAndSeesWhatBecameOfIt) {
   wait_until_blocked(second.pid());
   first.run("ROLLBACK");
   EXPECT_EQ(second.fetch(), (Rows{{"won"}}));
+}
+
+TEST_F(SqlTransactions, AReplayWaitsForNobody) {
+  const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
+  first.run("SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'r')");
+  Sql locker = connect();
+  locker.run("BEGIN; SELECT 1 FROM latchkey.keys FOR UPDATE");
+  second.run("BEGIN; SET lock_timeout = '1 s'");
+  EXPECT_EQ(second.one("SELECT status FROM latchkey.begin_run('f', 'k')"), "replayed");
+  EXPECT_EQ(second.one("SELECT status FROM latchkey.begin_run('f', 'other')"), "won");
+  locker.run(
+      "ROLLBACK; BEGIN; SET LOCAL lock_timeout = '1 s'; SELECT 1 FROM latchkey.states WHERE status = 3 FOR UPDATE");
 }
 
 TEST_F(SqlTransactions, UnderRepeatableReadWhoWaitedIsToldToTryAgain) {
