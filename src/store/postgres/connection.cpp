@@ -1,6 +1,5 @@
 #include "store/postgres/connection.hpp"
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,22 +15,22 @@ Task<std::unique_ptr<Connection>> Connection::connect(std::string url, Duration 
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle(PQconnectStart(url.c_str()), &PQfinish);
   if (!handle) throw std::bad_alloc();
   // libpq's own limit holds for its blocking calls only.
-  asio::steady_timer timer(executor, limit);
+  Limit timer(executor);
+  std::optional<stream_descriptor> socket;
+  timer.set(limit, [&socket] {
+    if (socket) socket->cancel();
+  });
   for (PostgresPollingStatusType poll = PGRES_POLLING_WRITING; poll != PGRES_POLLING_OK;) {
     if (poll == PGRES_POLLING_FAILED || PQstatus(handle.get()) == CONNECTION_BAD)
       throw Failure("", PQerrorMessage(handle.get()), true);
     // The socket may be another one at each step: the next host of several.
-    stream_descriptor socket(executor, PQsocket(handle.get()));
-    timer.async_wait([&socket](boost::system::error_code cancelled) {
-      if (!cancelled) socket.cancel();
-    });
+    socket.emplace(executor, PQsocket(handle.get()));
     boost::system::error_code problem;
-    co_await socket.async_wait(
+    co_await socket->async_wait(
         poll == PGRES_POLLING_READING ? stream_descriptor::wait_read : stream_descriptor::wait_write,
         asio::redirect_error(asio::use_awaitable, problem));
-    timer.cancel();
-    co_await asio::post(executor, asio::use_awaitable);  // whatever the timer had still to say is said
-    socket.release();
+    socket->release();
+    socket.reset();
     if (problem)
       throw Failure("", problem == asio::error::operation_aborted ? "no answer in time" : problem.message(), true);
     poll = PQconnectPoll(handle.get());
@@ -42,7 +41,7 @@ Task<std::unique_ptr<Connection>> Connection::connect(std::string url, Duration 
 }
 
 Connection::Connection(PGconn* handle, asio::any_io_executor executor)
-    : handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), timer_(executor) {
+    : handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), limit_(executor) {
   PQsetNoticeReceiver(
       handle,
       [](void* self, const PGresult* notice) {
@@ -95,14 +94,9 @@ Task<PGresult*> Connection::next_result() {
 
 Task<std::vector<Rows>> Connection::run(Duration limit) {
   warned_ = false;
-  timer_.expires_after(limit);
-  timer_.async_wait([this, alive = std::weak_ptr(alive_), number = ++runs_](boost::system::error_code cancelled) {
-    // It may come late: when the connection is gone, or carries the next run.
-    if (!cancelled && !alive.expired() && number == runs_) socket_.cancel();
-  });
+  limit_.set(limit, [this] { socket_.cancel(); });
   auto results = co_await collect();
-  ++runs_;
-  timer_.cancel();
+  limit_.stop();
   co_return results;
 }
 

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <memory>
 
+#include "base/alarm.hpp"
 #include "base/task.hpp"
 #include "base/time.hpp"
 #include "store/postgres/wire.hpp"
@@ -43,9 +43,7 @@ class Connection {
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
   boost::asio::posix::stream_descriptor socket_;
   std::size_t added_ = 0;
-  boost::asio::steady_timer timer_;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::uint64_t runs_ = 0;
+  Limit limit_;
   bool lost_ = false;
   bool warned_ = false;
 };

@@ -51,8 +51,7 @@ Task<PostgresStore::Batch> PostgresStore::next_batch() {
       waiting_size_ = waiting_.size();
       if (!batch.empty() || closing_) co_return batch;
     }
-    boost::system::error_code ignored;
-    co_await wake_.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+    co_await wake_.wait();
   }
 }
 
@@ -64,7 +63,8 @@ Task<void> PostgresStore::work() {
     co_await apply_batch(connection, std::move(batch));
   }
   lanes_left_ -= 1;
-  slow_wake_.cancel();
+  slow_wake_.ring();
+  news_.ring();
 }
 
 // What somebody else's open transaction holds up: asked for again and again, apart from all that it does not hold up.
@@ -73,14 +73,13 @@ Task<void> PostgresStore::work_slowly() {
   while (true) {
     while (slow_.empty()) {
       if (lanes_left_ == 0) co_return;
-      boost::system::error_code ignored;
-      co_await slow_wake_.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
+      co_await slow_wake_.wait();
     }
-    co_await rest(kSlowPause);
+    co_await host_.wait(kSlowPause);
     const bool closing = is_closing();
     Batch batch;
     for (Slow& one : std::exchange(slow_, {})) {
-      if (closing || steady_.elapsed() - one.since > settings_.patience) {
+      if (closing || host_.elapsed() - one.since > settings_.patience) {
         const Error held{Code::STORE_UNAVAILABLE, "somebody's open transaction holds this; nothing was changed"};
         forget_held(*one.command);
         one.command->finish(&held);
@@ -94,19 +93,9 @@ Task<void> PostgresStore::work_slowly() {
 }
 
 void PostgresStore::put_aside(std::unique_ptr<PgCommand> command) {
-  const Duration since = command->held_since.value_or(steady_.elapsed());
+  const Duration since = command->held_since.value_or(host_.elapsed());
   slow_.push_back({std::move(command), since});
-  slow_wake_.cancel();
-}
-
-Task<void> PostgresStore::rest(Duration span) {
-  boost::asio::steady_timer pause(context_, span);
-  boost::system::error_code ignored;
-  co_await pause.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
-}
-
-Task<std::unique_ptr<Connection>> PostgresStore::connect() {
-  return Connection::connect(settings_.url, settings_.reply_max);
+  slow_wake_.ring();
 }
 
 bool PostgresStore::is_closing() {
@@ -183,7 +172,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
     }
     const Duration span{random_.next() % (failure->lost ? 200 : 5 * tries)};
     waited += span;
-    co_await rest(span);
+    co_await host_.wait(span);
   }
 }
 
@@ -248,13 +237,17 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
     connection.add(
         {"INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)", Params().add(attempt.name).add(to_ms(now))});
   connection.add("COMMIT");
-  const Duration asked = steady_.elapsed();
+  const Duration asked = host_.elapsed();
   const bool asks_deadline = changed && (waiting_size_ == 0 || asked - deadline_asked_ > kDeadlineEvery);
   if (asks_deadline) connection.add(kNextDeadline);
   attempt.is_committing = changed;
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
   tables.remember_heads();
+  if (tables.has_queued()) {
+    has_news_ = true;
+    news_.ring();
+  }
   if (asks_deadline) {
     deadline_asked_ = asked;
     const Rows& deadline = results.back();

@@ -28,13 +28,14 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   for (unsigned lane = 0; lane < store->settings_.lanes; ++lane)
     boost::asio::co_spawn(store->context_, store->work(), boost::asio::detached);
   boost::asio::co_spawn(store->context_, store->work_slowly(), boost::asio::detached);
+  boost::asio::co_spawn(store->context_, store->tell_news(), boost::asio::detached);
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
   return store;
 }
 
 PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& random)
     : settings_(std::move(settings)),
-      steady_(clock),
+      host_(clock),
       random_(random),
       database_clock_(clock),
       sessions_(settings_.url, settings_.readers),
@@ -45,7 +46,7 @@ PostgresStore::~PostgresStore() {
     const std::lock_guard lock(mutex_);
     closing_ = true;
   }
-  boost::asio::post(context_, [this] { wake_.cancel(); });
+  boost::asio::post(context_, [this] { wake_.ring(); });
   if (thread_.joinable()) thread_.join();
   const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
   for (auto& command : waiting_) command->finish(&closed);

@@ -12,12 +12,12 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "base/alarm.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "store/apply.hpp"
@@ -116,14 +116,17 @@ class PostgresStore final : public Store, private Records {
     Duration since{};
   };
   static constexpr Duration kSlowPause = std::chrono::milliseconds{10};
+  static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
   class Loading;  // pg_load.cpp
 
   // pg_lanes.cpp
   Task<void> work();
   Task<void> work_slowly();
-  Task<void> rest(Duration span);
   Task<Batch> next_batch();
+  // pg_place.cpp
   Task<std::unique_ptr<pg::Connection>> connect();
+  Task<void> look_around(pg::Connection& connection);
+  Task<void> tell_news();
   Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch);
   Task<void> try_batch(pg::Connection& connection, Batch& batch, Attempt& attempt);
   Task<bool> find_kept(pg::Connection& connection, const Attempt& attempt);
@@ -137,7 +140,7 @@ class PostgresStore final : public Store, private Records {
   void tell_failure(std::optional<Error> failure);
 
   const PostgresSettings settings_;
-  Clock& steady_;
+  Clock& host_;  // for waiting
   Random& random_;
   pg::DatabaseClock database_clock_;
   std::optional<StoreClock> clock_;  // set once its mark was read
@@ -151,15 +154,16 @@ class PostgresStore final : public Store, private Records {
 
   // Of the thread alone.
   boost::asio::io_context context_{1};
-  // Never expires: it is cancelled to wake the lanes that wait for it.
-  boost::asio::steady_timer wake_{context_, boost::asio::steady_timer::time_point::max()};
+  Alarm wake_{context_.get_executor()};  // of the lanes
   pg::Counters counters_;
   pg::HeadCache heads_{64 << 20};
   std::vector<Slow> slow_;
   std::set<Uuid> held_;  // keys that wait in slow_ for whoever is inserting them
   unsigned lanes_left_ = 0;
   Duration deadline_asked_{};
-  boost::asio::steady_timer slow_wake_{context_, boost::asio::steady_timer::time_point::max()};
+  Alarm slow_wake_{context_.get_executor()};
+  bool has_news_ = false;  // jobs were queued
+  Alarm news_{context_.get_executor()};
   std::int64_t clock_mark_ms_ = 0;  // no time beyond it was used
   std::atomic<std::int64_t> next_deadline_ms_;
   std::thread thread_;

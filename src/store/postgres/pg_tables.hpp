@@ -101,6 +101,8 @@ class PgTables final : public Tables {
   void undo_command();
   // Runs made by this batch, for the cache, once they are kept.
   void remember_heads();
+  // Whether this batch has written jobs that may be taken.
+  bool has_queued() const { return has_queued_; }
   // The earliest time at which time alone changes something that this batch has written.
   std::optional<Instant> first_deadline() const { return first_deadline_; }
 
@@ -228,6 +230,7 @@ class PgTables final : public Tables {
   std::optional<Instant> first_deadline_;
   std::vector<std::shared_ptr<const RunHead>> made_heads_;
   bool changed_ = false;
+  bool has_queued_ = false;
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;

@@ -111,6 +111,7 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
       continue;
     }
     const Run& run = *slot.now;
+    has_queued_ |= run.as<Queued>() && run.origin == Origin::enqueued && run.waiting_for == 0;
     if (const auto deadline = next_deadline(run))
       first_deadline_ = std::min(*deadline, first_deadline_.value_or(*deadline));
     if (was == Place::nowhere) {

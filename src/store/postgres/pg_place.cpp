@@ -1,0 +1,85 @@
+// Connections as the lanes use them, and what is told to others on them.
+#include <spdlog/spdlog.h>
+
+#include "store/postgres/pg_store.hpp"
+
+namespace latchkey {
+
+using namespace pg;
+
+namespace {
+
+// More than any server can have drawn that its successor does not know of.
+constexpr std::int64_t kFencesLost = 1'000'000'000, kCountersLost = 1'000'000;
+
+constexpr const char* kAsEngine = "SELECT set_config('role', 'latchkey_engine', true)";
+constexpr const char* kHere =
+    "(SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline "
+    "FROM pg_control_system()) h";
+
+}  // namespace
+
+Task<std::unique_ptr<Connection>> PostgresStore::connect() {
+  auto connection = co_await Connection::connect(settings_.url, settings_.reply_max);
+  co_await look_around(*connection);
+  co_return connection;
+}
+
+// Another server than last time (a standby that was promoted, a backup that was restored) may not have what the last
+// one promised: fences that were drawn there must not be drawn again, and who holds a lease by its word holds none.
+Task<void> PostgresStore::look_around(Connection& connection) {
+  connection.add("BEGIN");
+  connection.add(kAsEngine);
+  connection.add(std::string("INSERT INTO latchkey.place (system, timeline) SELECT h.system, h.timeline FROM ") +
+                 kHere + " WHERE NOT EXISTS (SELECT FROM latchkey.place) ON CONFLICT DO NOTHING");
+  connection.add(std::string("SELECT FROM latchkey.place p, ") + kHere +
+                 " WHERE p.system = h.system AND p.timeline = h.timeline");
+  const auto same = co_await connection.run(settings_.reply_max);
+  if (same.back().empty()) {
+    connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
+                   " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");
+    const auto moved = co_await connection.run(settings_.reply_max);
+    if (!moved.back().empty()) {
+      spdlog::warn("postgres: this is another server than before (timeline {}): all leases end, fences jump",
+                   moved.back().bytes(0, 0));
+      connection.add(
+          {"SELECT setval('latchkey.fences', last_value + $1) FROM latchkey.fences", Params().add(kFencesLost)});
+      connection.add(
+          {"SELECT setval('latchkey.counters', last_value + $1) FROM latchkey.counters", Params().add(kCountersLost)});
+      const Params now = Params().add(to_ms(clock_->now()));
+      connection.add(
+          {"UPDATE latchkey.blocks SET lease_until = $1 WHERE session IS NOT NULL AND lease_until > $1", now});
+      connection.add(
+          {"UPDATE latchkey.states SET lease_until = $1, deadline = CASE deadline WHEN lease_until THEN $1 ELSE "
+           "deadline END WHERE status = 1 AND lease_until > $1",
+           now});
+      next_deadline_ms_ = to_ms(clock_->now());
+    }
+  }
+  connection.add("COMMIT");
+  co_await connection.run(settings_.reply_max);
+}
+
+// Tells whoever listens that there is work, apart from the commits that made it: a NOTIFY lets one commit happen at a
+// time. One that is lost with this server is covered by polling.
+Task<void> PostgresStore::tell_news() {
+  std::unique_ptr<Connection> connection;
+  while (true) {
+    while (!has_news_) {
+      if (lanes_left_ == 0) co_return;
+      co_await news_.wait();
+    }
+    has_news_ = false;
+    try {
+      if (!connection || connection->is_lost())
+        connection = co_await Connection::connect(settings_.url, settings_.reply_max);
+      connection->add("SELECT pg_notify('latchkey_work', '')");
+      co_await connection->run(settings_.reply_max);
+    } catch (const Failure&) {
+      connection.reset();
+    }
+    co_await host_.wait(kNewsEvery);
+  }
+}
+
+}  // namespace latchkey
