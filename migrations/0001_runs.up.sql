@@ -30,8 +30,9 @@ CREATE SEQUENCE latchkey.purged MINVALUE 0 START 0;
 -- and this primary key says whether it had been kept.
 CREATE TABLE latchkey.batches (
   id uuid PRIMARY KEY,
-  at bigint NOT NULL
+  at bigint NOT NULL              -- below 0: it was not kept, and can no more be
 );
+CREATE INDEX batches_at ON latchkey.batches (abs(at));
 
 CREATE TABLE latchkey.tenants (
   name text PRIMARY KEY,

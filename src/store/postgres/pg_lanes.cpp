@@ -20,7 +20,8 @@ constexpr const char* kBegin =
     "SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '50ms', true), "
     "set_config('enable_seqscan', 'off', true), "
     "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
-    "set_config('jit', 'off', true)";
+    "set_config('jit', 'off', true), "
+    "set_config('idle_in_transaction_session_timeout', '5s', true)";
 constexpr const char* kNextDeadline =
     "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
     "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
@@ -111,7 +112,13 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
     std::optional<Failure> failure;
     try {
       if (!connection || connection->is_lost()) connection = co_await connect();
-      co_await try_batch(*connection, batch, attempt);
+      if (attempt.backend) co_await end_backend(*connection, attempt);
+      const bool is_kept = attempt.is_unknown && co_await find_kept(*connection, attempt);
+      if (!is_kept) {
+        if (std::exchange(attempt.is_unknown, false))
+          attempt.name = make_uuid_v7(clock_->now(), random_.next(), random_.next());
+        co_await try_batch(*connection, batch, attempt);
+      }
     } catch (const Failure& found) {
       failure.emplace(found);
     } catch (const TablesError& found) {
@@ -134,6 +141,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       connection.reset();
       counters_.forget();
     } else {
+      attempt.backend.reset();
       try {
         connection->add("ROLLBACK");
         co_await connection->run(settings_.reply_max);
@@ -176,28 +184,26 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
   }
 }
 
-// Whether a batch whose commit is not known was kept: it is if its name is there. If not, the name is taken now, so
-// that it cannot be kept any more behind our back. Either way something is written: when that is durable, on a standby
-// too where there must be one, so is all that came before it.
+// Whether a batch whose commit is not known was kept: it is if its name is there. If not, the name is taken now, by a
+// mark that no batch leaves, so that it cannot be kept any more behind our back; what is applied anew goes by another
+// name, because the answers are other ones too. Either way something is written: when that is durable, on a standby too
+// where there must be one, so is all that came before it.
 Task<bool> PostgresStore::find_kept(Connection& connection, const Attempt& attempt) {
+  connection.add("BEGIN");
+  connection.add(kBegin);
   connection.add(
-      {"INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET at = "
-       "b.at + 1 RETURNING xmax::text = '0'",
-       Params().add(attempt.name).add(to_ms(clock_->now()))});
+      {"INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET at = b.at "
+       "RETURNING at",
+       Params().add(attempt.name).add(-to_ms(clock_->now()))});
+  connection.add("COMMIT");
   const auto results = co_await connection.run(settings_.reply_max);
-  const bool is_kept = !results.back().boolean(0, 0);
-  if (is_kept) {
-    connection.add("COMMIT");
-    co_await connection.run(settings_.reply_max);
-    if (connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
-  }
-  co_return is_kept;
+  if (connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
+  co_return results[2].integer(0, 0) >= 0;
 }
 
 Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attempt& attempt) {
   connection.add("BEGIN");
   connection.add(kBegin);
-  if (attempt.is_unknown && co_await find_kept(connection, attempt)) co_return;
   PgTables tables(random_, counters_, heads_);
   Needs needs;
   std::vector<PgCommand*> left;
@@ -208,7 +214,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
     left.push_back(command.get());
   }
   Instant now;
-  co_await load(connection, tables, std::move(needs), true, !attempt.skips, now);
+  co_await load(connection, tables, std::move(needs), true, attempt, now);
   while (true) {
     std::vector<PgCommand*> again;
     for (PgCommand* command : left) {
@@ -225,7 +231,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
     }
     left = std::move(again);
     if (left.empty()) break;
-    co_await load(connection, tables, tables.take_needs(), false, false, now);
+    co_await load(connection, tables, tables.take_needs(), false, attempt, now);
   }
   const bool changed = tables.has_changed();
   for (const Statement& write : tables.take_writes()) connection.add(write);
@@ -233,13 +239,13 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
     clock_mark_ms_ = to_ms(now + kMarkAhead);
     connection.add({"SELECT setval('latchkey.clock', $1)", Params().add(clock_mark_ms_)});
   }
-  if (changed && !attempt.is_unknown)
+  if (changed)
     connection.add(
         {"INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)", Params().add(attempt.name).add(to_ms(now))});
-  connection.add("COMMIT");
   const Duration asked = host_.elapsed();
   const bool asks_deadline = changed && (waiting_size_ == 0 || asked - deadline_asked_ > kDeadlineEvery);
   if (asks_deadline) connection.add(kNextDeadline);
+  connection.add("COMMIT");
   attempt.is_committing = changed;
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
@@ -250,7 +256,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   }
   if (asks_deadline) {
     deadline_asked_ = asked;
-    const Rows& deadline = results.back();
+    const Rows& deadline = results[results.size() - 2];
     next_deadline_ms_ = deadline.is_null(0, 0) ? std::numeric_limits<std::int64_t>::max() : deadline.integer(0, 0);
   } else if (const auto first = tables.first_deadline()) {
     next_deadline_ms_ = std::min<std::int64_t>(next_deadline_ms_, to_ms(*first));

@@ -224,7 +224,7 @@ class PostgresStore::Loading {
 
   // Everything, in the one order in which locks are taken. Fences come last: so that what is drawn is above what the
   // last owners of what is locked drew.
-  Task<void> run(bool first, Instant& now) {
+  Task<void> run(bool first, Attempt& attempt, Instant& now) {
     for (Statement& write : tables_.take_writes()) add(write);
     add_keys();
     add_runs();
@@ -238,12 +238,14 @@ class PostgresStore::Loading {
       questions_.push_back(handlers_.size() - 1);
     }
     add_counters();
-    add({std::string("SELECT nextval('latchkey.fences'), ") + kClock, {}}, [&](const Rows& rows) {
-      tables_.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
-      if (!first) return;
-      store_.database_clock_.set(from_ms(rows.integer(0, 1)));
-      now = store_.clock_->now();
-    });
+    add({std::string("SELECT nextval('latchkey.fences'), ") + kClock + ", pg_backend_pid()::bigint, now()::text", {}},
+        [&](const Rows& rows) {
+          tables_.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
+          if (!first) return;
+          attempt.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
+          store_.database_clock_.set(from_ms(rows.integer(0, 1)));
+          now = store_.clock_->now();
+        });
     auto results = co_await connection_.run(store_.settings_.reply_max);
     results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(handlers_.size()));  // BEGIN and SET
     for (std::size_t i = 0; i < results.size(); ++i) handlers_[i](results[i]);
@@ -275,10 +277,10 @@ class PostgresStore::Loading {
 
 // Rows of the first round are waited for, in one order; those of later ones are not, or two batches could wait for each
 // other.
-Task<void> PostgresStore::load(Connection& connection, PgTables& tables, Needs needs, bool first, bool waits,
+Task<void> PostgresStore::load(Connection& connection, PgTables& tables, Needs needs, bool first, Attempt& attempt,
                                Instant& now) {
-  Loading loading(*this, connection, tables, std::move(needs), first && waits);
-  co_await loading.run(first, now);
+  Loading loading(*this, connection, tables, std::move(needs), first && !attempt.skips);
+  co_await loading.run(first, attempt, now);
 }
 
 }  // namespace latchkey

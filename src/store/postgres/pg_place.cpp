@@ -1,6 +1,7 @@
 // Connections as the lanes use them, and what is told to others on them.
 #include <spdlog/spdlog.h>
 
+#include "store/postgres/hosts.hpp"
 #include "store/postgres/pg_store.hpp"
 
 namespace latchkey {
@@ -20,9 +21,33 @@ constexpr const char* kHere =
 }  // namespace
 
 Task<std::unique_ptr<Connection>> PostgresStore::connect() {
-  auto connection = co_await Connection::connect(settings_.url, settings_.reply_max);
+  auto connection = co_await connect_plainly();
   co_await look_around(*connection);
   co_return connection;
+}
+
+// The first host that answers.
+Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
+  const auto hosts = split_hosts(settings_.url);
+  for (std::size_t i = 0;; ++i) {
+    std::optional<Failure> failure;
+    try {
+      co_return co_await Connection::connect(hosts[i].conninfo, std::min(hosts[i].patience, settings_.reply_max));
+    } catch (const Failure& found) {
+      failure.emplace(found);
+    }
+    if (i + 1 == hosts.size()) throw *failure;
+  }
+}
+
+// A connection that went silent may live on at the server's end, amid a transaction that holds what others need.
+Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) {
+  const auto [pid, since] = *std::exchange(attempt.backend, std::nullopt);
+  connection.add(
+      {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND xact_start = $2::text::timestamptz "
+       "AND usename = session_user",
+       Params().add(pid).add(std::string_view(since))});
+  co_await connection.run(settings_.reply_max);
 }
 
 // Another server than last time (a standby that was promoted, a backup that was restored) may not have what the last
@@ -71,8 +96,7 @@ Task<void> PostgresStore::tell_news() {
     }
     has_news_ = false;
     try {
-      if (!connection || connection->is_lost())
-        connection = co_await Connection::connect(settings_.url, settings_.reply_max);
+      if (!connection || connection->is_lost()) connection = co_await connect_plainly();
       connection->add("SELECT pg_notify('latchkey_work', '')");
       co_await connection->run(settings_.reply_max);
     } catch (const Failure&) {

@@ -110,6 +110,8 @@ class PostgresStore final : public Store, private Records {
     bool is_unknown = false;     // whether it was kept already
     bool is_committing = false;  // this try has asked for it
     bool skips = false;          // what is locked, instead of waiting for it
+    // Who carries it out at the server's end, since when.
+    std::optional<std::pair<std::int64_t, std::string>> backend;
   };
   struct Slow {
     std::unique_ptr<PgCommand> command;
@@ -125,12 +127,14 @@ class PostgresStore final : public Store, private Records {
   Task<Batch> next_batch();
   // pg_place.cpp
   Task<std::unique_ptr<pg::Connection>> connect();
+  Task<std::unique_ptr<pg::Connection>> connect_plainly();
   Task<void> look_around(pg::Connection& connection);
+  Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
   Task<void> tell_news();
   Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch);
   Task<void> try_batch(pg::Connection& connection, Batch& batch, Attempt& attempt);
   Task<bool> find_kept(pg::Connection& connection, const Attempt& attempt);
-  Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, bool waits,
+  Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Attempt& attempt,
                   Instant& now);
   void put_aside(std::unique_ptr<PgCommand> command);
   bool is_held(PgCommand& command) const;

@@ -64,6 +64,7 @@ void plan_key(Needs& needs, const auto& request) {
   if (const auto hash = lookup_hash(request)) needs.keys.insert(name_key(*hash));
 }
 
+constexpr Duration kBatchesKept = std::chrono::hours{1};
 constexpr auto kNothing = [](Needs&) {};
 
 }  // namespace
@@ -132,7 +133,12 @@ void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
   submit(std::move(done), kNothing, [limit](Applying with) { return apply_sweep(with, limit); });
 }
 void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
-  submit(std::move(done), kNothing, [retention, limit](Applying with) { return apply_purge(with, retention, limit); });
+  submit(std::move(done), kNothing, [retention, limit](Applying with) {
+    // Names of batches are asked for within moments, if ever.
+    static_cast<PgTables&>(with.tables)
+        .write({"DELETE FROM latchkey.batches WHERE abs(at) < $1", Params().add(to_ms(with.now - kBatchesKept))});
+    return apply_purge(with, retention, limit);
+  });
 }
 void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) {
   const auto shared = share(std::move(notes));

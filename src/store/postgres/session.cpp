@@ -1,5 +1,7 @@
 #include "store/postgres/session.hpp"
 
+#include "store/postgres/hosts.hpp"
+
 namespace latchkey::pg {
 
 Sessions::Handle Sessions::borrow() {
@@ -31,7 +33,10 @@ Rows Sessions::run_once(const std::vector<Statement>& statements) {
   } borrowed{*this};
   Handle& handle = borrowed.handle;
   if (!handle) {
-    handle.reset(PQconnectdb(url_.c_str()));
+    for (const HostUrl& host : split_hosts(url_)) {
+      handle.reset(PQconnectdb(host.conninfo.c_str()));
+      if (PQstatus(handle.get()) == CONNECTION_OK) break;
+    }
     if (PQstatus(handle.get()) != CONNECTION_OK || PQenterPipelineMode(handle.get()) != 1)
       throw Failure("", PQerrorMessage(handle.get()), true);
   }

@@ -1,0 +1,20 @@
+// A connection string that names several hosts, as one string for each: libpq passes over a host that refuses, but not
+// over one that hangs up or says nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+
+namespace latchkey::pg {
+
+struct HostUrl {
+  std::string conninfo;
+  Duration patience{};  // with this host
+};
+
+// In order; one when it cannot be read, as it was: libpq says why.
+std::vector<HostUrl> split_hosts(const std::string& url);
+
+}  // namespace latchkey::pg
