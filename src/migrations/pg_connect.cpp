@@ -1,9 +1,9 @@
 #include "migrations/pg_connect.hpp"
 
 #include <map>
-#include <vector>
 
 #include "migrations/fault.hpp"
+#include "store/postgres/hosts.hpp"
 
 namespace latchkey::migrations {
 namespace {
@@ -33,11 +33,11 @@ PgHandle connect_for_migrations(const std::string& url, const std::string& datab
   settings.emplace("application_name", "latchkey migrate");
   settings.emplace("connect_timeout", "10");
   if (settings["host"].find(',') != std::string::npos) settings.emplace("target_session_attrs", "read-write");
-  if (settings["host"].empty()) settings.erase("host");
-  std::vector<const char*> names, values;
-  for (const auto& [name, value] : settings) names.push_back(name.c_str()), values.push_back(value.c_str());
-  names.push_back(nullptr), values.push_back(nullptr);
-  PgHandle handle(PQconnectdbParams(names.data(), values.data(), 0), &PQfinish);
+  PgHandle handle(nullptr, &PQfinish);
+  for (const pg::HostUrl& host : pg::split_hosts(pg::make_conninfo(settings))) {
+    handle.reset(PQconnectdb(host.conninfo.c_str()));
+    if (PQstatus(handle.get()) == CONNECTION_OK) break;
+  }
   if (PQstatus(handle.get()) != CONNECTION_OK)
     throw Stop(Code::STORE_UNAVAILABLE, std::string("PostgreSQL: ") + PQerrorMessage(handle.get()));
   PQsetNoticeReceiver(handle.get(), &ignore_notice, nullptr);

@@ -3,7 +3,6 @@
 #include <libpq-fe.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 namespace latchkey::pg {
@@ -34,6 +33,13 @@ std::string quote(const std::string& value) {
 
 }  // namespace
 
+std::string make_conninfo(const std::map<std::string, std::string>& settings) {
+  std::string text;
+  for (const auto& [keyword, value] : settings)
+    if (!value.empty()) text += (text.empty() ? "" : " ") + keyword + "=" + quote(value);
+  return text;
+}
+
 std::vector<HostUrl> split_hosts(const std::string& url) {
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(url.c_str(), nullptr),
                                                                              &PQconninfoFree);
@@ -52,10 +58,7 @@ std::vector<HostUrl> split_hosts(const std::string& url) {
     one["host"] = i < hosts.size() ? hosts[i] : "";
     one["hostaddr"] = i < addresses.size() ? addresses[i] : "";
     one["port"] = ports.size() == 1 ? ports.front() : i < ports.size() ? ports[i] : "";
-    std::string text;
-    for (const auto& [keyword, value] : one)
-      if (!value.empty()) text += (text.empty() ? "" : " ") + keyword + "=" + quote(value);
-    all.push_back({text, patience});
+    all.push_back({make_conninfo(one), patience});
   }
   return all;
 }

@@ -2,6 +2,7 @@
 // over one that hangs up or says nothing.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,5 +17,8 @@ struct HostUrl {
 
 // In order; one when it cannot be read, as it was: libpq says why.
 std::vector<HostUrl> split_hosts(const std::string& url);
+
+// As libpq reads it.
+std::string make_conninfo(const std::map<std::string, std::string>& settings);
 
 }  // namespace latchkey::pg

@@ -224,7 +224,7 @@ class PostgresStore::Loading {
 
   // Everything, in the one order in which locks are taken. Fences come last: so that what is drawn is above what the
   // last owners of what is locked drew.
-  Task<void> run(bool first, Attempt& attempt, Instant& now) {
+  Task<void> run(Attempt& attempt, Instant& now) {
     for (Statement& write : tables_.take_writes()) add(write);
     add_keys();
     add_runs();
@@ -241,7 +241,7 @@ class PostgresStore::Loading {
     add({std::string("SELECT nextval('latchkey.fences'), ") + kClock + ", pg_backend_pid()::bigint, now()::text", {}},
         [&](const Rows& rows) {
           tables_.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
-          if (!first) return;
+          // Anew each time: what a later round finds may have been written after the first.
           attempt.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
           store_.database_clock_.set(from_ms(rows.integer(0, 1)));
           now = store_.clock_->now();
@@ -280,7 +280,7 @@ class PostgresStore::Loading {
 Task<void> PostgresStore::load(Connection& connection, PgTables& tables, Needs needs, bool first, Attempt& attempt,
                                Instant& now) {
   Loading loading(*this, connection, tables, std::move(needs), first && !attempt.skips);
-  co_await loading.run(first, attempt, now);
+  co_await loading.run(attempt, now);
 }
 
 }  // namespace latchkey
