@@ -163,6 +163,41 @@ TEST_F(SqlTransactions, WhoeverAsksForAHeldKeyWaitsAndSeesWhatBecameOfIt) {
   EXPECT_EQ(second.fetch(), (Rows{{"won"}}));
 }
 
+TEST_F(SqlTransactions, AKeyThatIsFreeAgainHasOneWinner) {
+  const std::string ask = "SELECT run, fence, status FROM latchkey.begin_run('f', 'k', guard => 'while-running')";
+  const auto old = first.row(ask);
+  first.run("SELECT latchkey.complete_run('" + *old[0] + "', " + *old[1] + ")");
+  first.run("BEGIN");
+  EXPECT_EQ(first.row(ask)[2], "won");
+  second.send(ask);
+  wait_until_blocked(second.pid());
+  first.run("COMMIT");
+  EXPECT_EQ(second.fetch()[0][2], "busy");
+}
+
+TEST_F(SqlTransactions, ASettlementAndANewOwnerMeetAtTheRunsRow) {
+  const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
+  admin.run("UPDATE latchkey.states SET lease_until = at");
+  first.run("BEGIN; SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'in time')");
+  second.send("SELECT status, result_text FROM latchkey.begin_run('f', 'k')");
+  wait_until_blocked(second.pid());
+  first.run("COMMIT");
+  EXPECT_EQ(second.fetch(), (Rows{{"replayed", "in time"}}));
+
+  const auto other = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k2')");
+  admin.run("UPDATE latchkey.states SET lease_until = at");
+  second.run("BEGIN; SELECT latchkey.begin_run('f', 'k2')");
+  first.send("SELECT latchkey.complete_run('" + *other[0] + "', " + *other[1] + ", 'too late')");
+  wait_until_blocked(first.pid());
+  second.run("COMMIT");
+  try {
+    first.fetch();
+    ADD_FAILURE() << "two owners";
+  } catch (const SqlError& error) {
+    EXPECT_EQ(error.detail, "LEASE_LOST");
+  }
+}
+
 TEST_F(SqlTransactions, AReplayWaitsForNobody) {
   const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
   first.run("SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'r')");
