@@ -1,6 +1,6 @@
 -- The state machine of src/model/decide_*.cpp, for the functions that users call in their own transactions. Pure: a run's
 -- head, its state, what was asked and the instant go in, the next state comes out. Names are the model's; a test compares
--- the two on random runs.
+-- the two on random runs. PL/pgSQL where an SQL function would not be inlined, and be planned anew in every transaction.
 --
 -- status      0 queued, 1 running, 2 in doubt, 3 completed, 4 failed, 5 cancelled
 -- guard       0 none, 1 once, 2 while-running
@@ -31,18 +31,29 @@ CREATE FUNCTION latchkey.made_by_latchkey(r latchkey.runs) RETURNS boolean LANGU
 CREATE FUNCTION latchkey.is_by_call(r latchkey.runs) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT r.traits & 64 <> 0 $$;
 
 -- No instant that is kept lies after the year 9999.
-CREATE FUNCTION latchkey.add_capped(at bigint, span bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS
-$$ SELECT CASE WHEN span >= 253402300799999 - at THEN 253402300799999 ELSE at + greatest(span, 0) END $$;
+CREATE FUNCTION latchkey.add_capped(at bigint, span bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF span >= 253402300799999 - at THEN RETURN 253402300799999; END IF;
+  RETURN at + greatest(span, 0);
+END $$;
 
 -- The retry policy: little-endian numbers of eight bytes (see store/packing.cpp). NULL is the default one.
 CREATE FUNCTION latchkey.le8(value bigint) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT AS
 $$ SELECT string_agg(substr(int8send(value), 9 - i, 1), '' ORDER BY i) FROM generate_series(1, 8) i $$;
-CREATE FUNCTION latchkey.retry_field(retry bytea, number integer) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN length(retry) >= number * 8 + 8 AND length(retry) >= 48 THEN
-    ('x' || (SELECT string_agg(lpad(to_hex(get_byte(retry, number * 8 + i)), 2, '0'), '' ORDER BY i DESC)
-             FROM generate_series(0, 7) i))::bit(64)::bigint
-  ELSE (ARRAY[3, 1000, 5, 30000, 9223372036854775807, 0, 10])[number + 1] END
-$$;
+CREATE FUNCTION latchkey.retry_field(retry bytea, number integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  bytes bytea;
+  field bigint := 0;
+BEGIN
+  IF retry IS NULL OR length(retry) < greatest(number * 8 + 8, 48) THEN
+    RETURN (ARRAY[3, 1000, 5, 30000, 9223372036854775807, 0, 10])[number + 1];
+  END IF;
+  bytes := substr(retry, number * 8 + 1, 8);
+  FOR i IN REVERSE 7 .. 0 LOOP
+    field := (field << 8) | get_byte(bytes, i);
+  END LOOP;
+  RETURN field;
+END $$;
 
 -- The delay after failed try number `failures`, before any jitter.
 CREATE FUNCTION latchkey.plain_delay(retry bytea, failures integer) RETURNS bigint
@@ -133,24 +144,32 @@ CREATE FUNCTION latchkey.may_try_again(r latchkey.runs, s latchkey.states, at bi
 $$ SELECT s.attempt < s.attempts_max AND at - s.first_attempt_at <= latchkey.retry_field(r.retry, 4) $$;
 
 -- From when on no retry of this generation may start; NULL: there is no such time.
-CREATE FUNCTION latchkey.retries_end(r latchkey.runs, s latchkey.states) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE WHEN latchkey.retry_field(r.retry, 4) < 9223372036854775807 THEN
-    latchkey.add_capped(latchkey.add_capped(s.first_attempt_at, latchkey.retry_field(r.retry, 4)), 1) END
-$$;
+CREATE FUNCTION latchkey.retries_end(r latchkey.runs, s latchkey.states) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  total constant bigint := latchkey.retry_field(r.retry, 4);
+BEGIN
+  IF total = 9223372036854775807 THEN RETURN NULL; END IF;
+  RETURN latchkey.add_capped(latchkey.add_capped(s.first_attempt_at, total), 1);
+END $$;
 
 -- A claimed run that may run again stays as it is after its lease: its caller's late word is still the truth.
 CREATE FUNCTION latchkey.waits_for_caller(r latchkey.runs, s latchkey.states) RETURNS boolean LANGUAGE sql IMMUTABLE AS
 $$ SELECT s.status = 1 AND s.origin = 0 AND NOT latchkey.holds(r) AND s.flags & 1 = 0 AND s.attempt < s.attempts_max $$;
 
 -- When time alone changes it. 86400000: how long a run waits for its caller.
-CREATE FUNCTION latchkey.next_deadline(r latchkey.runs, s latchkey.states) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
-  SELECT CASE
-    WHEN s.status = 1 AND latchkey.waits_for_caller(r, s)
-      THEN greatest(s.lease_until, least(s.lease_until + 86400000, latchkey.retries_end(r, s)))
-    WHEN s.status = 1 THEN s.lease_until
-    WHEN s.status = 0 THEN least(CASE WHEN s.origin = 0 THEN s.at + 86400000 END,
-                                 CASE WHEN s.flags IN (1, 3, 5) THEN latchkey.retries_end(r, s) END) END
-$$;
+CREATE FUNCTION latchkey.next_deadline(r latchkey.runs, s latchkey.states) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  deadline bigint;
+BEGIN
+  IF s.status >= 2 THEN RETURN NULL; END IF;
+  IF s.status = 1 THEN
+    IF NOT latchkey.waits_for_caller(r, s) THEN RETURN s.lease_until; END IF;
+    RETURN greatest(s.lease_until, least(s.lease_until + 86400000, latchkey.retries_end(r, s)));
+  END IF;
+  IF s.origin = 0 THEN deadline := s.at + 86400000; END IF;
+  IF s.flags IN (1, 3, 5) THEN deadline := least(deadline, latchkey.retries_end(r, s)); END IF;
+  RETURN deadline;
+END $$;
 
 -- Failed for good; whoever writes it writes its dead letter too.
 CREATE FUNCTION latchkey.give_up(s latchkey.states, code text, effect integer, now bigint) RETURNS latchkey.states

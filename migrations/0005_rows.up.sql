@@ -166,10 +166,12 @@ CREATE FUNCTION latchkey.make_id(at bigint, counter bigint) RETURNS uuid LANGUAG
     || to_hex((1::bigint << 63) | ((counter & 4294967295) << 30)
               | (('x' || left(gen_random_uuid()::text, 8))::bit(32)::bigint & 1073741823)))::uuid
 $$;
-CREATE FUNCTION latchkey.counter_of(id uuid) RETURNS bigint LANGUAGE sql IMMUTABLE STRICT AS $$
-  SELECT (('x' || substr(h, 14, 3))::bit(12)::integer::bigint << 32) | ((('x' || substr(h, 17, 16))::bit(64)::bigint >> 30) & 4294967295)
-  FROM (SELECT replace(id::text, '-', '') AS h) u
-$$;
+CREATE FUNCTION latchkey.counter_of(id uuid) RETURNS bigint LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+DECLARE
+  digits constant text := replace(id::text, '-', '');
+BEGIN
+  RETURN (('x' || substr(digits, 14, 3))::bit(12)::integer::bigint << 32) | ((('x' || substr(digits, 17, 16))::bit(64)::bigint >> 30) & 4294967295);
+END $$;
 
 -- Locks the key: waits for whoever holds it. A key that nobody has is made, for the run whose counter is given back: the
 -- primary key says who made it. Without a hash nothing is locked.
@@ -232,14 +234,15 @@ END $$;
 
 -- --- writing ---------------------------------------------------------------------------------------------------------
 
-CREATE FUNCTION latchkey.update_state(r latchkey.runs, s latchkey.states) RETURNS void LANGUAGE sql VOLATILE AS $$
-  UPDATE latchkey.states SET (status, origin, generation, attempt, attempts_max, attempts_total, fence, first_attempt_at, waiting_for,
+CREATE FUNCTION latchkey.update_state(r latchkey.runs, s latchkey.states) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  UPDATE latchkey.states t SET (status, origin, generation, attempt, attempts_max, attempts_total, fence, first_attempt_at, waiting_for,
       failures, at, lease_until, owner_lease_ms, flags, owner, opened_by, last_error, last_error_code, effect_key, result, code, effect, deadline)
     = (s.status, s.origin, s.generation, s.attempt, s.attempts_max, s.attempts_total, s.fence, s.first_attempt_at, s.waiting_for,
       s.failures, s.at, s.lease_until, s.owner_lease_ms, s.flags, s.owner, s.opened_by, s.last_error, s.last_error_code, s.effect_key,
       s.result, s.code, s.effect, latchkey.next_deadline(r, s))
-  WHERE seq = s.seq
-$$;
+  WHERE t.seq = s.seq;
+END $$;
 
 -- A failed run joins its group's open entry, which is made if there is none. Gives the entry's id.
 CREATE FUNCTION latchkey.add_dead_letter(r latchkey.runs, s latchkey.states) RETURNS uuid LANGUAGE plpgsql VOLATILE AS $$

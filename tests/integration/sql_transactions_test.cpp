@@ -6,6 +6,7 @@
 #include <atomic>
 #include <csignal>
 #include <latch>
+#include <random>
 #include <thread>
 
 #include "integration/sql_runs.hpp"
@@ -163,6 +164,41 @@ TEST_F(SqlTransactions, WhoeverAsksForAHeldKeyWaitsAndSeesWhatBecameOfIt) {
   EXPECT_EQ(second.fetch(), (Rows{{"won"}}));
 }
 
+TEST_F(SqlTransactions, AKeyThatIsFreeAgainHasOneWinner) {
+  const std::string ask = "SELECT run, fence, status FROM latchkey.begin_run('f', 'k', guard => 'while-running')";
+  const auto old = first.row(ask);
+  first.run("SELECT latchkey.complete_run('" + *old[0] + "', " + *old[1] + ")");
+  first.run("BEGIN");
+  EXPECT_EQ(first.row(ask)[2], "won");
+  second.send(ask);
+  wait_until_blocked(second.pid());
+  first.run("COMMIT");
+  EXPECT_EQ(second.fetch()[0][2], "busy");
+}
+
+TEST_F(SqlTransactions, ASettlementAndANewOwnerMeetAtTheRunsRow) {
+  const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
+  admin.run("UPDATE latchkey.states SET lease_until = at");
+  first.run("BEGIN; SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'in time')");
+  second.send("SELECT status, result_text FROM latchkey.begin_run('f', 'k')");
+  wait_until_blocked(second.pid());
+  first.run("COMMIT");
+  EXPECT_EQ(second.fetch(), (Rows{{"replayed", "in time"}}));
+
+  const auto other = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k2')");
+  admin.run("UPDATE latchkey.states SET lease_until = at");
+  second.run("BEGIN; SELECT latchkey.begin_run('f', 'k2')");
+  first.send("SELECT latchkey.complete_run('" + *other[0] + "', " + *other[1] + ", 'too late')");
+  wait_until_blocked(first.pid());
+  second.run("COMMIT");
+  try {
+    first.fetch();
+    ADD_FAILURE() << "two owners";
+  } catch (const SqlError& error) {
+    EXPECT_EQ(error.detail, "LEASE_LOST");
+  }
+}
+
 TEST_F(SqlTransactions, AReplayWaitsForNobody) {
   const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
   first.run("SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'r')");
@@ -230,6 +266,60 @@ TEST_F(SqlTransactions, TenThatAskAtOnceHaveOneWinner) {
     EXPECT_EQ(busy, kThreads - 1);
     EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.runs WHERE convert_from(key, 'UTF8') = " + key), "1");
   }
+}
+
+// Many programs on few keys, each with its effect in the transaction that settles, while leases end under them.
+TEST_F(SqlTransactions, UnderAStormEveryCompletedRunHasOneEffect) {
+  constexpr int kThreads = 6, kRounds = 60, kKeys = 12;
+  admin.run("CREATE TABLE effects (run uuid); GRANT ALL ON effects TO PUBLIC");
+  std::vector<Sql> sessions;
+  for (int i = 0; i < kThreads; ++i) sessions.push_back(service("default"));
+  std::atomic<int> working{kThreads}, unexpected{0};
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < sessions.size(); ++i)
+      threads.emplace_back([&, i] {
+        std::mt19937 draw(static_cast<unsigned>(i));
+        Sql& sql = sessions[i];
+        for (int round = 0; round < kRounds; ++round) {
+          const std::string key = "'k" + std::to_string(draw() % kKeys) + "'";
+          const std::string policy = "retry_policy => '{\"retries\":2,\"first_ms\":0}'";
+          const bool claims_first = draw() % 2 == 0;
+          const unsigned end = draw() % 4;
+          try {
+            if (!claims_first) sql.run("BEGIN");
+            const auto said =
+                sql.row("SELECT run, fence, status FROM latchkey.begin_run('f', " + key + ", " + policy + ")");
+            if (claims_first) sql.run("BEGIN");
+            if (said[2] == "won") {
+              const std::string by = "('" + *said[0] + "', " + *said[1];
+              if (end == 0) {
+                sql.run("SELECT latchkey.fail_run" + by + ", 'no')");
+              } else {
+                sql.run("INSERT INTO effects VALUES ('" + *said[0] + "')");
+                sql.run("SELECT latchkey.complete_run" + by + ")");
+              }
+            }
+            sql.run(end == 1 ? "ROLLBACK" : "COMMIT");
+          } catch (const SqlError& error) {
+            if (error.detail != "LEASE_LOST") ++unexpected, ADD_FAILURE() << error.state << error.what();
+            sql.run("ROLLBACK");
+          }
+        }
+        --working;
+      });
+    while (working > 0)
+      admin.run("UPDATE latchkey.states SET lease_until = at WHERE status = 1 AND seq % 2000 = 1 AND lease_until > at");
+  }
+  EXPECT_EQ(unexpected, 0);
+  EXPECT_EQ(admin.rows("SELECT run FROM effects GROUP BY run HAVING count(*) > 1"), Rows{}) << "an effect twice";
+  EXPECT_EQ(admin.rows("SELECT r.id FROM latchkey.runs r JOIN latchkey.states s USING (seq) FULL JOIN effects e ON "
+                       "e.run = r.id WHERE (s.status = 3) <> (e.run IS NOT NULL)"),
+            Rows{});
+  EXPECT_EQ(admin.rows("SELECT hash FROM latchkey.runs GROUP BY hash HAVING count(*) > 1"), Rows{})
+      << "under once a key has one run";
+  EXPECT_GT(std::stoi(*admin.one("SELECT count(*) FROM effects")), kKeys / 2);
+  admin.run("DROP TABLE effects");
 }
 
 TEST_F(SqlTransactions, FailuresAtOnceAreOneEntry) {
