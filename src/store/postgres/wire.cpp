@@ -182,7 +182,10 @@ Rows check(PGconn* connection, PGresult* result) {
   if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_PIPELINE_SYNC) return rows;
   const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
   const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-  const bool lost = PQstatus(connection) == CONNECTION_BAD;
+  // A server that ends the session says so before the socket does. What became of a COMMIT in that flight is not known.
+  const char* severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+  const bool is_end = severity && std::string_view(severity) != "ERROR";
+  const bool lost = is_end || PQstatus(connection) == CONNECTION_BAD;
   throw Failure(state ? state : "", message ? message : PQerrorMessage(connection), lost);
 }
 
