@@ -53,36 +53,40 @@ Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) 
 // Another server than last time (a standby that was promoted, a backup that was restored) may not have what the last
 // one promised: fences that were drawn there must not be drawn again, and who holds a lease by its word holds none.
 Task<void> PostgresStore::look_around(Connection& connection) {
-  connection.add("BEGIN");
   connection.add(kAsEngine);
-  connection.add(std::string("INSERT INTO latchkey.place (system, timeline) SELECT h.system, h.timeline FROM ") +
-                 kHere + " WHERE NOT EXISTS (SELECT FROM latchkey.place) ON CONFLICT DO NOTHING");
   connection.add(std::string("SELECT FROM latchkey.place p, ") + kHere +
                  " WHERE p.system = h.system AND p.timeline = h.timeline");
   const auto same = co_await connection.run(settings_.reply_max);
-  if (same.back().empty()) {
-    connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
-                   " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");
-    const auto moved = co_await connection.run(settings_.reply_max);
-    if (!moved.back().empty()) {
-      spdlog::warn("postgres: this is another server than before (timeline {}): all leases end, fences jump",
-                   moved.back().bytes(0, 0));
-      connection.add(
-          {"SELECT setval('latchkey.fences', last_value + $1) FROM latchkey.fences", Params().add(kFencesLost)});
-      connection.add(
-          {"SELECT setval('latchkey.counters', last_value + $1) FROM latchkey.counters", Params().add(kCountersLost)});
-      const Params now = Params().add(to_ms(clock_->now()));
-      connection.add(
-          {"UPDATE latchkey.blocks SET lease_until = $1 WHERE session IS NOT NULL AND lease_until > $1", now});
-      connection.add(
-          {"UPDATE latchkey.states SET lease_until = $1, deadline = CASE deadline WHEN lease_until THEN $1 ELSE "
-           "deadline END WHERE status = 1 AND lease_until > $1",
-           now});
-      next_deadline_ms_ = to_ms(clock_->now());
-    }
+  if (!same.back().empty()) co_return;
+  connection.add("BEGIN");
+  connection.add("SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '5s', true)");
+  connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
+                 " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");
+  const auto moved = co_await connection.run(settings_.reply_max);
+  if (!moved.back().empty()) {
+    spdlog::warn("postgres: this is another server than before (timeline {}): all leases end, fences jump",
+                 moved.back().bytes(0, 0));
+    const Params now = Params().add(to_ms(clock_->now()));
+    connection.add(
+        {"SELECT setval('latchkey.fences', last_value + $1) FROM latchkey.fences", Params().add(kFencesLost)});
+    connection.add(
+        {"SELECT setval('latchkey.counters', last_value + $1) FROM latchkey.counters", Params().add(kCountersLost)});
+    connection.add({"UPDATE latchkey.blocks SET lease_until = $1 WHERE session IS NOT NULL AND lease_until > $1", now});
+    connection.add(
+        {"UPDATE latchkey.states SET lease_until = $1, deadline = CASE deadline WHEN lease_until THEN $1 ELSE "
+         "deadline END WHERE status = 1 AND lease_until > $1",
+         now});
+    next_deadline_ms_ = to_ms(clock_->now());
   }
   connection.add("COMMIT");
   co_await connection.run(settings_.reply_max);
+}
+
+void PostgresStore::note_place() {
+  sessions_.run(std::nullopt,
+                {std::string("INSERT INTO latchkey.place (system, timeline) SELECT h.system, h.timeline FROM ") +
+                     kHere + " WHERE NOT EXISTS (SELECT FROM latchkey.place) ON CONFLICT DO NOTHING",
+                 {}});
 }
 
 // Tells whoever listens that there is work, apart from the commits that made it: a NOTIFY lets one commit happen at a

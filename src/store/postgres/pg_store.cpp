@@ -18,6 +18,7 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(settings), clock, random));
   try {
     store->check_security();
+    store->note_place();
     store->read_marks();
   } catch (const pg::Failure& failure) {
     return fail(Code::STORE_UNAVAILABLE, std::string("PostgreSQL: ") + failure.what());

@@ -104,6 +104,8 @@ class PostgresStore final : public Store, private Records {
   // Refuses to serve where tenants are not kept apart.
   void check_security();
   void read_marks();
+  // Which server this is, the first time.
+  void note_place();
   // One carrying of a batch to its commit, over all its tries.
   struct Attempt {
     Uuid name;
