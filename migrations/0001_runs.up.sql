@@ -75,7 +75,10 @@ CREATE TABLE latchkey.blocks (
   session uuid,
   CHECK (hi BETWEEN lo AND lo + 999)
 ) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0);
-CREATE INDEX blocks_ready ON latchkey.blocks (function, priority DESC, due, lo) WHERE session IS NULL;
+-- Of the usual priority apart from the others: what is due begins at one place there, and the remains of what was taken
+-- before it need not be looked at.
+CREATE INDEX blocks_ready ON latchkey.blocks (function, due, lo) WHERE session IS NULL AND priority = 0;
+CREATE INDEX blocks_ready_by_priority ON latchkey.blocks (function, priority DESC, due, lo) WHERE session IS NULL AND priority <> 0;
 CREATE INDEX blocks_leased ON latchkey.blocks (lease_until) WHERE session IS NOT NULL;
 
 CREATE TABLE latchkey.outcomes (

@@ -12,6 +12,7 @@ namespace latchkey::pg {
 inline constexpr const char* kBlockColumns =
     "b.lo, b.hi, b.tenant, b.function, b.priority, b.due, b.fence_from, b.started_at, b.lease_until, b.lease_ms, "
     "b.session";
+inline constexpr int kBlockDueColumn = 5;
 Block read_block(const Rows& rows, int row);
 
 // Of latchkey.outcomes as o, behind its seq.

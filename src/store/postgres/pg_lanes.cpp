@@ -25,6 +25,8 @@ constexpr const char* kBegin =
 constexpr const char* kNextDeadline =
     "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
     "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
+// Tenants that need not be told of again; more than these are, each time.
+constexpr std::size_t kTenantsKnown = 100'000;
 // How often that is asked under load.
 constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
 
@@ -235,6 +237,11 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   }
   const bool changed = tables.has_changed();
   for (const Statement& write : tables.take_writes()) connection.add(write);
+  std::set<std::string> new_tenants;
+  for (const auto& head : tables.made_heads())
+    if (!tenants_.contains(head->tenant)) new_tenants.insert(head->tenant);
+  for (const std::string& tenant : new_tenants)
+    connection.add({"SELECT latchkey.note_tenant($1)", Params().add(std::string_view(tenant))});
   if (to_ms(now) >= clock_mark_ms_) {
     clock_mark_ms_ = to_ms(now + kMarkAhead);
     connection.add({"SELECT setval('latchkey.clock', $1)", Params().add(clock_mark_ms_)});
@@ -250,6 +257,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
   tables.remember_heads();
+  if (tenants_.size() < kTenantsKnown) tenants_.merge(new_tenants);
   if (tables.has_queued()) {
     has_news_ = true;
     news_.ring();

@@ -12,6 +12,8 @@ namespace {
 constexpr const char* kClock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 // Blocks that jobs are taken from are rarely smaller than this, where it matters: a first look at so many fewer.
 constexpr std::uint32_t kBlockGuess = 50;
+// How often the jobs that are due are looked at from the very first, and how far back otherwise.
+constexpr Duration kWholeEvery = std::chrono::seconds{1}, kMarkSlack = std::chrono::seconds{2};
 
 Column column_of(const auto& values, Type type) {
   Column column(type);
@@ -156,19 +158,36 @@ class PostgresStore::Loading {
     const std::string function = is_one ? "function = $1" : "function = ANY($1)";
     const std::uint32_t blocks = wish.is_second ? wish.count : 1 + wish.count / kBlockGuess;
     auto items = std::make_shared<std::vector<ReadyItem>>();
-    auto are_all = std::make_shared<bool>(false);
-    add({std::string("SELECT ") + kBlockColumns + " FROM latchkey.blocks b WHERE b.session IS NULL AND b." + function +
-             " AND b.due <= " + due +
-             " AND ($2::text IS NULL OR b.tenant = $2) ORDER BY b.priority DESC, b.due, b.lo LIMIT $3 "
-             "FOR UPDATE SKIP LOCKED",
-         params(blocks)},
-        [this, items, are_all, blocks](const Rows& rows) {
-          for (int row = 0; row < rows.size(); ++row) {
-            Block block = read_block(rows, row);
-            items->push_back(item_of(block));
-            tables_.load_block(std::move(block));
+    auto are_all = std::make_shared<bool>(true);
+    const auto load_blocks = [this, items, are_all, blocks](const Rows& rows) {
+      for (int row = 0; row < rows.size(); ++row) {
+        Block block = read_block(rows, row);
+        items->push_back(item_of(block));
+        tables_.load_block(std::move(block));
+      }
+      *are_all &= rows.size() < static_cast<int>(blocks);
+    };
+    const std::string select = std::string("SELECT ") + kBlockColumns +
+                               " FROM latchkey.blocks b WHERE b.session IS NULL AND b." + function +
+                               " AND b.due <= " + due + " AND ($2::text IS NULL OR b.tenant = $2) AND b.priority ";
+    add({select + "<> 0 ORDER BY b.priority DESC, b.due, b.lo LIMIT $3 FOR UPDATE SKIP LOCKED", params(blocks)},
+        load_blocks);
+    // Not from the beginning each time: while somebody holds an old snapshot, all that was ever taken is still there.
+    // What was committed late, with a due time before the mark, is found when the whole is looked at.
+    ReadyMark& mark = store_.ready_marks_[name];
+    const Duration at = store_.host_.elapsed();
+    const bool is_whole = !mark.from || at - mark.looked >= kWholeEvery;
+    if (is_whole) mark.looked = at;
+    add({select + "= 0 AND b.due >= $4 ORDER BY b.due, b.lo LIMIT $3 FOR UPDATE SKIP LOCKED",
+         params(blocks).add(is_whole ? 0 : to_ms(*mark.from - kMarkSlack))},
+        [this, name, load_blocks, is_whole](const Rows& rows) {
+          load_blocks(rows);
+          ReadyMark& of = store_.ready_marks_[name];
+          if (!rows.empty()) {
+            of.from = from_ms(rows.integer(0, kBlockDueColumn));
+          } else if (is_whole) {
+            of.from = store_.database_clock_.now();
           }
-          *are_all = rows.size() < static_cast<int>(blocks);
         });
     add({std::string("SELECT s.seq, ") + kStateColumns +
              ", s.priority FROM latchkey.states s WHERE s.status = 0 AND s.origin = 1 AND s.waiting_for = 0 AND s." +

@@ -122,6 +122,11 @@ class PostgresStore final : public Store, private Records {
   static constexpr Duration kSlowPause = std::chrono::milliseconds{10};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
   class Loading;  // pg_load.cpp
+  // From where on jobs are looked for.
+  struct ReadyMark {
+    std::optional<Instant> from;
+    Duration looked{};  // at all of them
+  };
 
   // pg_lanes.cpp
   Task<void> work();
@@ -163,6 +168,8 @@ class PostgresStore final : public Store, private Records {
   Alarm wake_{context_.get_executor()};  // of the lanes
   pg::Counters counters_;
   pg::HeadCache heads_{64 << 20};
+  std::map<pg::ReadyName, ReadyMark> ready_marks_;
+  std::set<std::string> tenants_;  // that are known to the database
   std::vector<Slow> slow_;
   std::set<Uuid> held_;  // keys that wait in slow_ for whoever is inserting them
   unsigned lanes_left_ = 0;

@@ -101,6 +101,7 @@ class PgTables final : public Tables {
   void undo_command();
   // Runs made by this batch, for the cache, once they are kept.
   void remember_heads();
+  const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
   // Whether this batch has written jobs that may be taken.
   bool has_queued() const { return has_queued_; }
   // The earliest time at which time alone changes something that this batch has written.
