@@ -113,8 +113,9 @@ MoveReport move(const MoveSettings& settings, Clock& clock, Random& random) {
     if (*report.target != report.source)
       throw Stop(Code::COPY_DIFFERS, "the copy is not what was read, and was undone: " +
                                          describe_difference(report.source, *report.target));
-    target.finish(report.source, source.marks());
+    target.name(report.source);
   }
+  target.raise(source.marks());
   commit(source, target, settings.keeps, clock.now());
   return report;
 }

@@ -102,20 +102,22 @@ bool Target::find_copy(const Summary& of) {
   return run({"UPDATE latchkey.batches SET at = at + 1 WHERE id = $1", Params().add(name_copy(of))}).touched() > 0;
 }
 
-// Sequences are set whatever becomes of the transaction: higher than need be does no harm. They are never lowered.
-void Target::finish(const Summary& copy, const Marks& marks) {
-  run({"INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)",
-       Params().add(name_copy(copy)).add(std::max<std::int64_t>(marks.clock_ms, 0))});
-  const auto raise = [&](const std::string& sequence, std::int64_t least) {
+void Target::name(const Summary& copy) {
+  run({"INSERT INTO latchkey.batches (id, at) VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)",
+       Params().add(name_copy(copy))});
+}
+
+void Target::raise(const Marks& marks) {
+  const auto set = [&](const std::string& sequence, std::int64_t least) {
     if (least <= 0) return;
     run({fmt::format("SELECT setval('latchkey.{0}', $1) FROM latchkey.{0} WHERE last_value <= $1", sequence),
          Params().add(least)});
   };
-  // Both are drawn by the thousand: the next thousand begins above these.
-  raise("counters", marks.counter);
-  raise("fences", marks.fence);
-  raise("clock", marks.clock_ms);
-  run({"SELECT setval('latchkey.purged', $1)", Params().add(marks.purged)});
+  // The first two are drawn by the thousand: the next thousand begins above these.
+  set("counters", marks.counter);
+  set("fences", marks.fence);
+  set("clock", marks.clock_ms);
+  set("purged", marks.purged);
 }
 
 Target::Kept Target::commit() {

@@ -30,8 +30,10 @@ class Target {
   pg::Rows run(const pg::Statement& statement);
   // The counts of the tables; of the rest what the store's own readers make of the rows.
   Summary read_back();
-  // Names the copy, and lets ids, fences and time go on from there.
-  void finish(const Summary& copy, const Marks& marks);
+  // What find_copy() finds it by.
+  void name(const Summary& copy);
+  // Ids, fences and time go on above these. Kept whatever becomes of the transaction; nothing is ever lowered.
+  void raise(const Marks& marks);
 
   enum class Kept { yes, no, unknown };
   // `unknown`: the connection went before the answer came, or the commit may not be replicated.

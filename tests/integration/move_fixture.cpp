@@ -67,6 +67,17 @@ void MoveTest::fill_letters(Store& store) {
   ASSERT_TRUE(records.revoke_token("aa00000000000000").value());
 }
 
+RunId MoveTest::fill_given_back(Store& store) {
+  Verbs verbs(store);
+  ClaimRequest lock = claim_of("given back", Guard::while_running);
+  lock.retry.retries = 0;
+  const Settled older = settle(store, as<Won>(verbs.claim(lock)), permanent());
+  const Settled newer = settle(store, as<Won>(verbs.claim(lock)), Complete{});
+  EXPECT_NE(older.run.id(), newer.run.id());
+  as<Moved>(verbs.move({{}, older.run.id(), RetryByHand{}}));
+  return older.run.id();
+}
+
 void MoveTest::fill_many(Store& store, int many) {
   Verbs verbs(store);
   constexpr int kBatch = 500;
@@ -113,6 +124,7 @@ Filled MoveTest::fill(int many) {
   patient.retry = {.retries = 2, .jitter = Jitter::percent, .jitter_percent = 7, .schedule = {std::chrono::hours{1}}};
   settle(store, as<Won>(verbs.claim(patient)), retryable("later"));
   fill_letters(store);
+  filled.given_back = fill_given_back(store);
 
   as<Enqueued>(verbs.enqueue(job_of("first", "acme")));
   filled.first = take(store, "first", some_id());

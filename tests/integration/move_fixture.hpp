@@ -1,6 +1,8 @@
 // An SQLite store with runs in every state, and an empty PostgreSQL to move it into.
 #pragma once
 
+#include <source_location>
+
 #include "conformance/store_test.hpp"
 #include "integration/cli_fixture.hpp"
 #include "keying/key_hash.hpp"
@@ -19,7 +21,7 @@ using moving::Summary;
 struct Filled {
   Won lock, doubt, first;  // a held lock; what is in doubt; a job that another waits for
   Taken taken;             // a worker's
-  RunId done, dependent, called, reopened;
+  RunId done, dependent, called, given_back;
   ClaimId call;
   std::uint64_t fence = 0;    // the highest
   std::uint64_t counter = 0;  // in an id
@@ -66,6 +68,8 @@ class MoveTest : public CliTest {
   // Runs in every state, of two tenants, with all that can stand beside them.
   Filled fill(int many = 0);
   void fill_letters(Store& store);
+  // A key that a person gave back to an older run.
+  RunId fill_given_back(Store& store);
   void fill_many(Store& store, int many);
 
   SystemClock clock_;
@@ -74,8 +78,10 @@ class MoveTest : public CliTest {
 };
 
 template <class T, class Reply>
-T as(Reply reply) {
-  if (!std::holds_alternative<T>(reply)) throw std::runtime_error("another reply than expected");
+T as(Reply reply, std::source_location where = std::source_location::current()) {
+  if (!std::holds_alternative<T>(reply))
+    throw std::runtime_error("another reply than expected, number " + std::to_string(reply.index()) + ", at line " +
+                             std::to_string(where.line()));
   return std::get<T>(std::move(reply));
 }
 

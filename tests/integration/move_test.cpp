@@ -27,7 +27,7 @@ TEST_F(MoveTest, EverythingArrivesAsItWas) {
   EXPECT_EQ(counts.waits, 1u);
   EXPECT_EQ(counts.duplicates, 1u);
   EXPECT_EQ(counts.letters, 2u);
-  EXPECT_EQ(counts.members, 4u) << "two generations of one, and two more";
+  EXPECT_EQ(counts.members, 5u) << "two generations of one, and three more";
   EXPECT_EQ(counts.steps, 1u);
   EXPECT_EQ(counts.tokens, 2u);
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.tenants"), "2");
@@ -59,6 +59,8 @@ TEST_F(MoveTest, WorkGoesOnInTheCopy) {
   }()));
   as<NotDue>(verbs.claim(again("between tries")));
 
+  EXPECT_EQ(as<Won>(verbs.claim(again("given back", Guard::while_running))).run.id(), filled.given_back);
+
   // Owners go on with the fences they have, and nobody with an older one.
   as<Extended>(verbs.extend({{}, filled.taken.run.id(), filled.taken.fence, {}}));
   EXPECT_EQ(code_of(verbs.settle({{}, filled.taken.run.id(), Fence{1}, Complete{}})), Code::LEASE_LOST);
@@ -75,6 +77,7 @@ TEST_F(MoveTest, WorkGoesOnInTheCopy) {
   // The same enqueue again, its reply lost over the move, is the same run.
   EnqueueRequest call = a_job("");
   call.function = "later";
+  call.input = "{}";
   call.claim = filled.call;
   EXPECT_EQ(as<Enqueued>(verbs.enqueue(call)).run.id(), filled.called);
 }
@@ -313,6 +316,30 @@ TEST_F(MoveKilled, ACommitBehindItsBackIsFound) {
   EXPECT_EQ(as<Replay>(Verbs(*open_copy()).claim(again("done"))).run.id(), filled.done);
 }
 
+TEST_F(MoveKilled, AConnectionThatGoesAtTheCommitIsToldAndRunAgain) {
+  fill();
+  hold_up(kAtTheCommit);
+  const auto mover = start(words());
+  wait_until_held_up();
+  end_backend();
+  EXPECT_EQ(mover->finish(), 69);
+  EXPECT_THAT(mover->err, HasSubstr("run the move again"));
+  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED) << "whether it was committed cannot be known here";
+  open_gate();
+  EXPECT_EQ(call(words()).exit, 0);
+}
+
+TEST_F(MoveKilled, ACommitThatIsRefusedLeavesTheFileInUse) {
+  fill();
+  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+  ask("CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END "
+      "$$; " +
+      std::string(kAtTheCommit));
+  EXPECT_EQ(refusal(), Code::STORE_UNAVAILABLE);
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
+  EXPECT_TRUE(open_file());
+}
+
 TEST_F(MoveKilled, TwoAtOnceMakeOneCopy) {
   fill();
   const std::string other = file("other.db");
@@ -342,7 +369,7 @@ TEST_F(MoveTest, TheCommandSaysWhatItDid) {
 
   const Answer kept = call(words({"--keep"}));
   EXPECT_EQ(kept.exit, 0) << kept.err;
-  EXPECT_THAT(kept.out, ::testing::ContainsRegex("runs completed +3 +3"));
+  EXPECT_THAT(kept.out, ::testing::ContainsRegex("runs completed +4 +4"));
   EXPECT_THAT(kept.out, HasSubstr("verified: "));
   EXPECT_THAT(kept.out, HasSubstr("is not marked"));
   EXPECT_EQ(kept.err, "") << "progress is for terminals";
