@@ -109,6 +109,35 @@ TEST_F(MoveTest, AStoreWithOneRunGoesOnBehindIt) {
   EXPECT_NE(uuid_counter(next.run.id()), uuid_counter(only.run.id()));
 }
 
+// More than goes into one statement.
+TEST_F(MoveTest, LargeInputsAndResultsGoInSlices) {
+  {
+    const auto store = *open_file();
+    for (int i = 0; i < 5; ++i) {
+      ClaimRequest request = again("large" + std::to_string(i));
+      request.input = std::string(3 << 20, static_cast<char>(i));
+      const Won won = as<Won>(Verbs(*store).claim(request));
+      as<Settled>(Verbs(*store).settle({{}, won.run.id(), won.fence, Complete{std::string(2 << 20, 'r'), {}}}));
+    }
+  }
+  const auto moved = move();
+  ASSERT_TRUE(moved) << to_string(moved.error());
+  EXPECT_EQ(ask("SELECT sum(length(input)) FROM latchkey.runs"), std::to_string(5 * (3 << 20)));
+}
+
+// As a server connects: neither the owner nor a superuser.
+TEST_F(MoveTest, AServersOwnRoleIsEnough) {
+  fill();
+  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+  ask("DO $$ BEGIN CREATE ROLE plain_mover LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; "
+      "GRANT latchkey_engine, latchkey_tenant, latchkey_service TO plain_mover");
+  const auto moved = moving::move_store(
+      {.file = store_file(), .url = url_ + (url_.find('?') == url_.npos ? "?" : "&") + "user=plain_mover"}, clock_,
+      random_);
+  ASSERT_TRUE(moved) << to_string(moved.error());
+  EXPECT_EQ(moved->source, *moved->target);
+}
+
 TEST_F(MoveTest, AWorkerSettlesThroughTheNewServer) {
   Heard won, done;
   std::string token;
