@@ -95,15 +95,19 @@ TEST_F(MoveTest, FencesAndIdsGoOnRising) {
   EXPECT_GE(std::stoll(ask("SELECT last_value FROM latchkey.clock")), to_ms(filled.lock.lease_until) - 600'000);
 }
 
-// The smallest store there is: its only fence must not be drawn a second time.
-TEST_F(MoveTest, AStoreWithOneRunGoesOnBehindIt) {
+// Where sequences begin: the only fence must not be drawn a second time.
+TEST_F(MoveTest, AStoreWithOneFenceGoesOnBehindIt) {
   Won only;
   {
     const auto store = *open_file();
+    as<Enqueued>(Verbs(*store).enqueue(a_job("before")));
     only = as<Won>(Verbs(*store).claim(again("k", Guard::while_running)));
     as<Settled>(Verbs(*store).settle({{}, only.run.id(), only.fence, Complete{}}));
   }
   ASSERT_TRUE(move());
+  ASSERT_EQ(only.fence, Fence{1});
+  EXPECT_GT(std::stoll(ask("SELECT nextval('latchkey.fences')")), 1);
+  EXPECT_GT(std::stoull(ask("SELECT nextval('latchkey.counters')")), uuid_counter(only.run.id()));
   const Won next = as<Won>(Verbs(*open_copy()).claim(again("k", Guard::while_running)));
   EXPECT_GT(next.fence, only.fence);
   EXPECT_NE(uuid_counter(next.run.id()), uuid_counter(only.run.id()));
@@ -131,9 +135,9 @@ TEST_F(MoveTest, AServersOwnRoleIsEnough) {
   ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
   ask("DO $$ BEGIN CREATE ROLE plain_mover LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; "
       "GRANT latchkey_engine, latchkey_tenant, latchkey_service TO plain_mover");
-  const auto moved = moving::move_store(
-      {.file = store_file(), .url = url_ + (url_.find('?') == url_.npos ? "?" : "&") + "user=plain_mover"}, clock_,
-      random_);
+  const std::string url = url_ + (url_.find('?') == url_.npos ? "?" : "&") + "user=plain_mover";
+  ASSERT_EQ(PgClient(url).ask_one("SELECT current_user"), "plain_mover");
+  const auto moved = moving::move_store({.file = store_file(), .url = url}, clock_, random_);
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
 }
