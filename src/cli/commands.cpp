@@ -11,6 +11,7 @@
 #include "cli/dlq_command.hpp"
 #include "cli/key_command.hpp"
 #include "cli/migrate_command.hpp"
+#include "cli/move_command.hpp"
 #include "cli/run_command.hpp"
 #include "cli/runs_command.hpp"
 #include "cli/serve_command.hpp"
@@ -95,6 +96,7 @@ void add_commands(CLI::App& app, const CliContext& context) {
   add_dlq_command(app, context);
   add_token_command(app, context);
   add_migrate_command(app, context);
+  add_move_command(app, context);
   add_key_command(app, {context.in, context.out, context.err, context.clock, context.set_exit});
   add_completion_command(app, context);
 }

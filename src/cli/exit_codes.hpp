@@ -24,9 +24,11 @@ inline int exit_code_of(Code code) {
     case Code::MOVE_REFUSED:
     case Code::ALREADY_SETTLED:
     case Code::CHECK_FAILED:
+    case Code::COPY_DIFFERS:
     case Code::MIGRATION_CHANGED:
     case Code::MIGRATION_FAILED:
     case Code::MIGRATION_ORDER:
+    case Code::STORE_NOT_EMPTY:
     case Code::VERIFY_FAILED:
       return EXIT_REFUSED;
     case Code::USAGE:

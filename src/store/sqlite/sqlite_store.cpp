@@ -12,12 +12,12 @@
 #include "base/assert.hpp"
 #include "base/seeded_bug.hpp"
 #include "store/apply.hpp"
+#include "store/sqlite/moved_mark.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
 namespace latchkey {
 namespace {
 
-constexpr int kFormat = 4;
 constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
 // Inputs and results are nobody else's business. SQLite gives its other files the same rights.
@@ -41,7 +41,7 @@ std::unique_ptr<Database> open_writer(const SqliteSettings& settings, int* wal_p
   return database;
 }
 
-void create_or_check(Database& database) {
+void create_or_check(Database& database, bool opens_moved) {
   Statement exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
   if (!exists.step()) {
     exists.reset();
@@ -49,10 +49,13 @@ void create_or_check(Database& database) {
     return;
   }
   exists.reset();
-  Statement format = database.prepare("SELECT format FROM lk_state");
-  if (!format.step() || format.integer(0) != kFormat)
-    throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
+  Statement format = database.prepare(find_sql("read_format"));
+  const std::int64_t found = format.step() ? format.integer(0) : 0;
   format.reset();
+  if (found == kMovedFormat && opens_moved) return;
+  if (found == kMovedFormat) throw TablesError(Code::STORE_MOVED, describe(find_moved_mark(database).value()));
+  if (found != kStoreFormat)
+    throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
 }
 
 }  // namespace
@@ -68,7 +71,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteSettings settings, 
     {
       int unused = 0;
       const auto database = open_writer(settings, &unused);
-      create_or_check(*database);
+      create_or_check(*database, settings.opens_moved);
       Statement state = database->prepare(find_sql("read_state"));
       LK_ASSERT(state.step());
       mark = from_ms(state.integer(5));

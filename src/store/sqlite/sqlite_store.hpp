@@ -35,6 +35,7 @@ struct SqliteSettings {
   MergeSettings merge;                            // of the key window
   int checkpoint_pages = 2'000;                   // of the WAL, before they are moved into the file
   Duration refuse_for = std::chrono::seconds{1};  // after a failed write
+  bool opens_moved = false;                       // also one that was moved elsewhere: for who moves it, to read
 };
 
 // A piece of work on the writer's connection, inside the batch's transaction.

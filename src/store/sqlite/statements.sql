@@ -147,3 +147,21 @@ INSERT INTO lk_tokens VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 SELECT * FROM lk_tokens ORDER BY created_at, id
 -- name: revoke_token
 UPDATE lk_tokens SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1 RETURNING 1
+-- name: read_format
+SELECT format FROM lk_state
+-- name: write_format
+UPDATE lk_state SET format = ?1
+-- name: make_moved
+CREATE TABLE IF NOT EXISTS lk_moved (place TEXT NOT NULL, at INTEGER NOT NULL, finished INTEGER NOT NULL)
+-- name: drop_moved
+DROP TABLE IF EXISTS lk_moved
+-- name: erase_moved
+DELETE FROM lk_moved
+-- name: add_moved
+INSERT INTO lk_moved VALUES (?1, ?2, ?3)
+-- name: read_moved
+SELECT place, at, finished FROM lk_moved
+-- name: list_waits
+SELECT w.predecessor, w.dependent, r.id FROM lk_waits w JOIN lk_runs r ON r.seq = w.dependent ORDER BY w.predecessor, w.dependent
+-- name: list_own_tables
+SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'lk\_%' ESCAPE '\' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name

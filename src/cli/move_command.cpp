@@ -1,0 +1,175 @@
+#include "cli/move_command.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <ostream>
+
+#include "api/json_out.hpp"
+#include "base/hex.hpp"
+#include "cli/place.hpp"
+#include "cli/table.hpp"
+#include "moving/move.hpp"
+
+namespace latchkey {
+namespace {
+
+using namespace moving;
+using api::ObjectOut;
+
+struct MoveOptions {
+  std::string from;
+  std::string data_dir;
+  std::string to;
+  bool keep = false;
+  bool unmark = false;
+  bool json = false;
+};
+
+// Every count, by the name that people read and the one in JSON.
+struct Named {
+  std::string title;
+  std::string name;
+  std::uint64_t value;
+};
+std::vector<Named> name_counts(const Counts& counts) {
+  std::vector<Named> named;
+  for (std::size_t i = 0; i < counts.runs.size(); ++i) {
+    const std::string status(to_string(static_cast<Status>(i)));
+    named.push_back({"runs " + status, "runs_" + status, counts.runs.at(i)});
+  }
+  named.insert(named.end(), {{"keys", "keys", counts.keys},
+                             {"waits", "waits", counts.waits},
+                             {"suppressed repeats", "suppressed_repeats", counts.duplicates},
+                             {"dead letters", "dead_letters", counts.letters},
+                             {"their members", "dead_letter_members", counts.members},
+                             {"their steps", "dead_letter_steps", counts.steps},
+                             {"tokens", "tokens", counts.tokens}});
+  return named;
+}
+
+void append_summary(std::string& text, const Summary& summary) {
+  ObjectOut object(text);
+  for (const Named& one : name_counts(summary.counts)) object.number(one.name, static_cast<std::int64_t>(one.value));
+  object.word("sha256", to_hex(summary.hash));
+  object.end();
+}
+
+std::string to_json(const MoveReport& report, const std::string& file) {
+  std::string text;
+  ObjectOut object(text);
+  object.text("from", file).text("to", report.place).flag("verified", true).flag("copied", report.target.has_value());
+  object.flag("marked", report.is_marked);
+  append_summary(object.member("source"), report.source);
+  if (report.target)
+    append_summary(object.member("target"), *report.target);
+  else
+    object.raw("target", "null");
+  object.number("own_tables_left", static_cast<std::int64_t>(report.not_moved.size()));
+  object.end();
+  return text;
+}
+
+void print_tables(std::ostream& out, const Summary& source, const Summary& target) {
+  Table table({"", "SQLITE", "POSTGRESQL"});
+  const auto here = name_counts(source.counts), there = name_counts(target.counts);
+  for (std::size_t i = 0; i < here.size(); ++i)
+    table.add({here[i].title, std::to_string(here[i].value), std::to_string(there[i].value)});
+  table.print(out);
+  out << "sha256 of the SQLite store      " << to_hex(source.hash) << '\n';
+  out << "sha256 of the PostgreSQL store  " << to_hex(target.hash) << '\n';
+}
+
+void print(std::ostream& out, const MoveReport& report, const std::string& file) {
+  if (report.target) {
+    print_tables(out, report.source, *report.target);
+    out << fmt::format("verified: {} runs are in {} as they were in {}\n", report.source.counts.all_runs(),
+                       report.place, file);
+  } else {
+    out << fmt::format("{} has this copy already, verified when it was made: {} runs, sha256 {}\n", report.place,
+                       report.source.counts.all_runs(), to_hex(report.source.hash));
+  }
+  for (const std::string& table : report.not_moved)
+    out << fmt::format("not moved: {}, a table of your own\n", plain(table));
+  out << (report.is_marked ? file +
+                                 " is marked as moved and is opened by nobody any more; go on with `latchkey serve "
+                                 "--store postgres://…`\n"
+                           : file + " is not marked: what is done in it from now on is not in the copy\n");
+}
+
+std::string find_file(const MoveOptions& options) {
+  if (options.from.empty()) return Place{.data_dir = options.data_dir}.store_file();
+  return options.from.starts_with("sqlite:") ? options.from.substr(7) : "";
+}
+
+std::optional<Error> find_fault(const MoveOptions& options) {
+  if (options.from.empty() && options.data_dir.empty())
+    return Error{Code::USAGE, "say which store: --from sqlite:FILE or --data-dir DIR"};
+  if (find_file(options).empty()) return Error{Code::USAGE, "--from is sqlite:FILE"};
+  if (options.unmark) return std::nullopt;
+  if (!options.to.starts_with("postgres://") && !options.to.starts_with("postgresql://"))
+    return Error{Code::USAGE, "say where to: --to postgres://…, or LATCHKEY_DATABASE"};
+  return std::nullopt;
+}
+
+void report(const Error& error, const CliContext& context) {
+  // A server that has the file, or writes to the database, is nothing broken: stop it and try again.
+  context.report(error, error.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(error.code));
+}
+
+void unmark(const std::string& file, const CliContext& context) {
+  const auto unmarked = unmark_store(file, context.clock, context.random);
+  if (!unmarked) return report(unmarked.error(), context);
+  context.out << file << (*unmarked ? " is open again; do not use the copy\n" : " has no mark\n");
+  context.set_exit(0);
+}
+
+void move(const MoveOptions& options, const CliContext& context) {
+  if (const auto fault = find_fault(options)) return context.report(*fault);
+  const std::string file = find_file(options);
+  if (options.unmark) return unmark(file, context);
+  StatusLine status(context.err, context.status);
+  const auto moved =
+      move_store({.file = file,
+                  .url = options.to,
+                  .keeps = options.keep,
+                  .on_progress =
+                      [&](Doing doing, std::uint64_t runs) {
+                        status.show(fmt::format("{} {} runs", doing == Doing::copying ? "copied" : "verifying", runs));
+                      }},
+                 context.clock, context.random);
+  status.clear();
+  if (!moved) return report(moved.error(), context);
+  if (options.json)
+    context.out << to_json(*moved, file) << '\n';
+  else
+    print(context.out, *moved, file);
+  context.set_exit(0);
+}
+
+}  // namespace
+
+void add_move_command(CLI::App& app, const CliContext& context) {
+  auto options = std::make_shared<MoveOptions>();
+  options->data_dir = default_data_dir();
+  CLI::App* const command = app.add_subcommand("move", "Copy an embedded store into PostgreSQL, verified");
+  command->add_option("--from", options->from, "The store, sqlite:FILE (default: latchkey.db in the data folder)");
+  command->add_option("--data-dir", options->data_dir, "Folder of the embedded store")
+      ->envname("LATCHKEY_DATA_DIR")
+      ->capture_default_str();
+  command->add_option("--to", options->to, "postgres://…, an empty database or one that Latchkey has set up")
+      ->envname("LATCHKEY_DATABASE");
+  CLI::Option* const keep =
+      command->add_flag("--keep", options->keep, "Leave the file open for use: a copy to look at, not a move");
+  command->add_flag("--unmark", options->unmark, "Open a file that was moved again; its copy must not be used")
+      ->excludes(keep);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->footer(R"(Stop the server first. Ids, keys, fences, leases, dead letters and tokens are kept.
+Examples:
+  latchkey move --to postgres://latchkey@db/latchkey
+  latchkey move --from sqlite:/srv/latchkey.db --to postgres://latchkey@db/latchkey --json
+  latchkey move --unmark --data-dir /var/lib/latchkey)");
+  command->callback([options, &context] { move(*options, context); });
+}
+
+}  // namespace latchkey

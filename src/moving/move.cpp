@@ -1,0 +1,155 @@
+#include "moving/move.hpp"
+
+#include <fmt/format.h>
+
+#include "migrations/fault.hpp"
+#include "migrations/own_schema.hpp"
+#include "moving/target.hpp"
+
+namespace latchkey::moving {
+
+using migrations::Stop;
+
+namespace {
+
+constexpr std::uint64_t kTellEvery = 1'000;
+
+// Counts while it passes on; without a writer it only counts.
+class Passing final : public Sink {
+ public:
+  Passing(Writer* writer, const MoveSettings& settings) : writer_(writer), settings_(settings) {}
+
+  void add_run(const MovedRun& moved) override {
+    tally_.add_run(moved);
+    if (writer_) writer_->add_run(moved);
+    if (++runs_ % kTellEvery == 0) settings_.on_progress(writer_ ? Doing::copying : Doing::verifying, runs_);
+  }
+  void add_wait(const Wait& wait) override {
+    tally_.add_wait(wait);
+    if (writer_) writer_->add_wait(wait);
+  }
+  void add_letter(const DeadLetter& letter) override {
+    tally_.add_letter(letter);
+    if (writer_) writer_->add_letter(letter);
+  }
+  void add_member(const DeadLetterMember& member, const DeadLetter& letter) override {
+    tally_.add_member(member, letter);
+    if (writer_) writer_->add_member(member, letter);
+  }
+  void add_token(const TokenRecord& token) override {
+    tally_.add_token(token);
+    if (writer_) writer_->add_token(token);
+  }
+  Summary finish() {
+    if (writer_) writer_->flush();
+    return tally_.finish();
+  }
+
+ private:
+  Writer* writer_;
+  const MoveSettings& settings_;
+  Tally tally_;
+  std::uint64_t runs_ = 0;
+};
+
+Summary read_source(Source& source, Writer* writer, const MoveSettings& settings) {
+  Passing passing(writer, settings);
+  source.walk(passing);
+  return passing.finish();
+}
+
+void require_schema(const std::string& url, Random& random) {
+  if (const auto ready = migrations::prepare_own_schema(url, random); !ready)
+    throw Stop(ready.error().code, ready.error().detail);
+}
+
+// Elsewhere there may be a copy that was committed: two of them must not be.
+void require_place(const std::optional<MovedMark>& mark, const Target& target) {
+  if (mark && mark->place != target.place())
+    throw Stop(Code::STORE_MOVED, describe(*mark) + fmt::format("; not to {}", target.place()));
+}
+
+// The copy is there when this returns, or it is not and the error says so.
+void commit(Source& source, Target& target, bool keeps, Instant now) {
+  if (!keeps) source.write_mark({target.place(), now, false});
+  const Target::Kept kept = target.commit();
+  if (kept == Target::Kept::unknown)
+    throw Stop(Code::STORE_UNAVAILABLE,
+               "PostgreSQL did not confirm the commit: whether the copy was kept, or on its standby, is not known; run "
+               "the move again");
+  if (kept == Target::Kept::no) {
+    if (!keeps) source.erase_mark();
+    throw Stop(Code::STORE_UNAVAILABLE, "PostgreSQL refused the commit; nothing of the copy was kept");
+  }
+  if (!keeps) source.write_mark({target.place(), now, true});
+}
+
+// Something is there already. It may be this very copy, from a move that was cut off behind its commit.
+Summary find_earlier_copy(Source& source, Target& target, const std::string& contents, const MoveSettings& settings) {
+  const Summary summary = read_source(source, nullptr, settings);
+  if (!target.find_copy(summary))
+    throw Stop(Code::STORE_NOT_EMPTY,
+               fmt::format("{} holds {} that are not from this store as it is now; nothing was moved", target.place(),
+                           contents));
+  return summary;
+}
+
+MoveReport move(const MoveSettings& settings, Clock& clock, Random& random) {
+  Source source(settings.file, clock, random);
+  require_schema(settings.url, random);
+  Target target(settings.url);
+  require_place(source.mark(), target);
+  target.begin();
+  MoveReport report{.place = target.place(), .is_marked = !settings.keeps, .not_moved = source.own_tables()};
+  if (const std::string contents = target.find_contents(); !contents.empty()) {
+    report.source = find_earlier_copy(source, target, contents, settings);
+  } else if (source.mark() && source.mark()->is_finished) {
+    throw Stop(Code::STORE_MOVED, describe(*source.mark()) + ", but there is nothing: has it been removed?");
+  } else {
+    Writer writer(target);
+    report.source = read_source(source, &writer, settings);
+    settings.on_progress(Doing::verifying, report.source.counts.all_runs());
+    report.target = target.read_back();
+    if (*report.target != report.source)
+      throw Stop(Code::COPY_DIFFERS, "the copy is not what was read, and was undone: " +
+                                         describe_difference(report.source, *report.target));
+    target.name(report.source);
+  }
+  target.raise(source.marks());
+  commit(source, target, settings.keeps, clock.now());
+  return report;
+}
+
+template <class Work>
+auto caught(Work work) -> Result<decltype(work())> {
+  try {
+    return work();
+  } catch (const Stop& stop) {
+    return fail(stop.code, stop.what());
+  }
+}
+
+}  // namespace
+
+Result<MoveReport> move_store(const MoveSettings& settings, Clock& clock, Random& random) {
+  return caught([&] { return move(settings, clock, random); });
+}
+
+Result<bool> unmark_store(const std::string& file, Clock& clock, Random& random) {
+  return caught([&] {
+    Source source(file, clock, random);
+    if (!source.mark()) return false;
+    source.erase_mark();
+    return true;
+  });
+}
+
+Result<Summary> summarise(Store& store) {
+  return caught([&] {
+    Tally tally;
+    walk(store, tally);
+    return tally.finish();
+  });
+}
+
+}  // namespace latchkey::moving

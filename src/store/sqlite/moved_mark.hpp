@@ -1,0 +1,35 @@
+// MovedMark: what a store file says of itself once it was copied elsewhere. A file with a mark is opened by nobody but
+// whoever moves it: what is done in it would be done a second time. Its format is another one then, so that versions
+// that know nothing of marks refuse it too.
+//
+// To be written under the store's lock while the store is closed. Throws TablesError.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/time.hpp"
+#include "store/sqlite/database.hpp"
+
+namespace latchkey {
+
+inline constexpr int kStoreFormat = 4;
+inline constexpr int kMovedFormat = -kStoreFormat;
+
+struct MovedMark {
+  std::string place;  // host:port/database
+  Instant at;
+  // False: the copy was about to be committed, and whether it was is not known here.
+  bool is_finished = false;
+
+  bool operator==(const MovedMark&) const = default;
+};
+
+std::optional<MovedMark> find_moved_mark(Database& database);
+// For people: why the file is not opened.
+std::string describe(const MovedMark& mark);
+
+void write_moved_mark(const std::string& file, const MovedMark& mark);
+void erase_moved_mark(const std::string& file);
+
+}  // namespace latchkey

@@ -1,0 +1,79 @@
+// Somebody reads `job_runs` and keeps the snapshot open: no row that dies meanwhile can be cleared away. What a take
+// and a settle touch must not grow with the dead.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+
+#include "base/clock.hpp"
+#include "base/random.hpp"
+#include "integration/plan_log.hpp"
+#include "integration/plan_walk.hpp"
+#include "migrations/open_postgres.hpp"
+
+namespace latchkey {
+namespace {
+
+constexpr int kRounds = 6, kDeadInRound = 2000, kJobs = 20;
+// A page that was split, a height that an index gained.
+constexpr double kPagesMore = 60;
+
+class HeldSnapshot : public ::testing::Test {
+ protected:
+  std::unique_ptr<PostgresStore> open(const std::string& url) {
+    PostgresSettings settings;
+    settings.url = url;
+    settings.lanes = 1;
+    auto opened = migrations::open_postgres(std::move(settings), clock_, random_);
+    if (!opened) throw std::runtime_error(to_string(opened.error()));
+    return std::move(*opened);
+  }
+  // Pages by step and statement.
+  std::map<std::string, double> measure() {
+    std::map<std::string, double> pages;
+    for (const SeenPlan& plan : log_.read()) {
+      if (plan.step.empty() || plan.scans.empty()) continue;
+      double& most = pages[plan.step + ": " + plan.sql];
+      most = std::max(most, plan.pages);
+    }
+    return pages;
+  }
+
+  SystemClock clock_;
+  SystemRandom random_;
+  PlanLog log_;
+};
+
+TEST_F(HeldSnapshot, CostsNoMoreWithEveryBlockThatDies) {
+  const auto busy = open(log_.quiet_url("postgres"));
+  const auto store = open(log_.url("postgres"));
+  PlanFiller filler(*busy);
+  PgClient reader(log_.quiet_url("postgres"));
+  reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.job_runs");
+  std::map<std::string, std::vector<double>> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    filler.churn_blocks(kDeadInRound);
+    log_.announce("enqueue");
+    enqueue_jobs(*store, jobs_of("work", kJobs));
+    log_.announce("take");
+    const auto taken = take_jobs(*store, {"work"}, kJobs);
+    ASSERT_EQ(taken.size(), std::size_t{kJobs});
+    log_.announce("settle");
+    settle_jobs(*store, taken, Complete{"", {}});
+    log_.announce("take nothing");
+    EXPECT_TRUE(take_jobs(*store, {"work"}, kJobs).empty());
+    log_.announce("sweep");
+    await<Swept>([&](auto done) { store->sweep(100, std::move(done)); });
+    for (const auto& [what, pages] : measure()) rounds[what].push_back(pages);
+  }
+  for (const auto& [what, pages] : rounds) {
+    for (const double count : pages) std::cout << count << "\t";
+    std::cout << what.substr(0, 300) << "\n";
+    EXPECT_LE(pages.back(), pages.front() + kPagesMore) << what << "\nwith every " << kDeadInRound << " that died";
+  }
+  EXPECT_GE(rounds.size(), 8u);
+  reader.execute("COMMIT");
+}
+
+}  // namespace
+}  // namespace latchkey
