@@ -4,6 +4,7 @@
 #include "integration/move_fixture.hpp"
 #include "integration/service_fixture.hpp"
 #include "migrations/own_schema.hpp"
+#include "support/pg_bouncer.hpp"
 
 namespace latchkey {
 namespace {
@@ -232,6 +233,27 @@ TEST_F(MoveTest, AKeptFileGoesOnAndItsOldCopyIsNotTakenForIt) {
   as<Won>(Verbs(**open_file()).claim(again("one more")));
   EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY);
   EXPECT_TRUE(open_file());
+  // As its page says.
+  ASSERT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--database", url_}).exit, 0);
+  EXPECT_TRUE(move());
+}
+
+// Every transaction may get another server connection there.
+TEST_F(MoveTest, ThroughAPooler) {
+  fill(1'200);
+  const PgBouncer bouncer(PgServer::instance().port(), 2);
+  const std::string pooled = bouncer.url(url_.substr(url_.rfind('/') + 1));
+  const auto moved = moving::move_store({.file = store_file(), .url = pooled}, clock_, random_);
+  ASSERT_TRUE(moved) << to_string(moved.error());
+  EXPECT_EQ(moved->source, *moved->target);
+}
+
+TEST_F(MoveTest, OnATerminalItShowsHowFarItIs) {
+  fill(2'500);
+  auto terminal = start_on_terminal(words());
+  EXPECT_THAT(terminal.read_until("verified: "),
+              ::testing::AllOf(HasSubstr("copied 1000 runs"), HasSubstr("verifying")));
+  EXPECT_EQ(terminal.finish(), 0);
 }
 
 // Whatever changes a row on its way is found, wherever it is.
