@@ -144,7 +144,7 @@ TEST_F(MoveTest, AServersOwnRoleIsEnough) {
 }
 
 TEST_F(MoveTest, AWorkerSettlesThroughTheNewServer) {
-  Heard won, done;
+  Heard won;
   std::string token;
   {
     const auto service = Service::start({.data_dir = data_dir_, .listen = "127.0.0.1:0"}).value();
