@@ -79,6 +79,7 @@ CREATE TABLE latchkey.blocks (
 -- before it need not be looked at.
 CREATE INDEX blocks_ready ON latchkey.blocks (function, due, lo) WHERE session IS NULL AND priority = 0;
 CREATE INDEX blocks_ready_by_priority ON latchkey.blocks (function, priority DESC, due, lo) WHERE session IS NULL AND priority <> 0;
+CREATE INDEX blocks_ready_of_tenant ON latchkey.blocks (tenant, function, priority DESC, due, lo) WHERE session IS NULL;
 CREATE INDEX blocks_leased ON latchkey.blocks (lease_until) WHERE session IS NOT NULL;
 
 CREATE TABLE latchkey.outcomes (
@@ -119,7 +120,11 @@ CREATE TABLE latchkey.states (
   effect integer NOT NULL,        -- 0 none, 1 unknown
   deadline bigint                 -- when time alone changes it
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
-CREATE INDEX states_ready ON latchkey.states (function, priority DESC, at, seq) WHERE status = 0 AND origin = 1 AND waiting_for = 0;
+CREATE INDEX states_ready ON latchkey.states (function, at, seq) WHERE status = 0 AND origin = 1 AND waiting_for = 0 AND priority = 0;
+CREATE INDEX states_ready_by_priority ON latchkey.states (function, priority DESC, at, seq)
+  WHERE status = 0 AND origin = 1 AND waiting_for = 0 AND priority <> 0;
+CREATE INDEX states_ready_of_tenant ON latchkey.states (tenant, function, priority DESC, at, seq)
+  WHERE status = 0 AND origin = 1 AND waiting_for = 0;
 CREATE INDEX states_deadline ON latchkey.states (deadline) WHERE deadline IS NOT NULL;
 CREATE INDEX states_by_status ON latchkey.states (status, seq);
 
@@ -225,7 +230,7 @@ FROM latchkey.runs r
 LEFT JOIN latchkey.states s ON s.seq = r.seq
 LEFT JOIN latchkey.outcomes o ON o.seq = r.seq
 LEFT JOIN LATERAL (
-  SELECT * FROM latchkey.blocks b
-  WHERE s.seq IS NULL AND o.seq IS NULL AND b.lo <= r.seq AND b.lo > r.seq - 1000 AND b.hi >= r.seq
-  LIMIT 1
-) b ON true;
+  SELECT * FROM latchkey.blocks i
+  WHERE s.seq IS NULL AND o.seq IS NULL AND i.lo <= r.seq AND i.lo > r.seq - 1000
+  ORDER BY i.lo DESC LIMIT 1      -- the nearest below: if that does not have it, none has
+) b ON b.hi >= r.seq;

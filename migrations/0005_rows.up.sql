@@ -202,7 +202,10 @@ CREATE FUNCTION latchkey.leave_block(of_seq bigint) RETURNS void LANGUAGE plpgsq
 DECLARE
   b latchkey.blocks;
 BEGIN
-  SELECT * INTO b FROM latchkey.blocks WHERE lo <= of_seq AND lo > of_seq - 1000 AND hi >= of_seq FOR UPDATE;
+  SELECT * INTO b FROM latchkey.blocks
+  WHERE lo = (SELECT i.lo FROM latchkey.blocks i WHERE i.lo <= of_seq AND i.lo > of_seq - 1000 ORDER BY i.lo DESC LIMIT 1)
+    AND hi >= of_seq
+  FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
   IF EXISTS (SELECT FROM latchkey.states s WHERE s.seq = of_seq) OR EXISTS (SELECT FROM latchkey.outcomes o WHERE o.seq = of_seq) THEN RETURN; END IF;
   INSERT INTO latchkey.states SELECT a.* FROM latchkey.all_states a WHERE a.seq = of_seq;

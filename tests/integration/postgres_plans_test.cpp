@@ -51,7 +51,7 @@ constexpr Kind kKinds[] = {
     {"take rows", "FROM latchkey.states *status = 0 *FOR UPDATE"},
     {"sweep blocks", "FROM latchkey.blocks *session IS NOT NULL *FOR UPDATE"},
     {"sweep rows", "FROM latchkey.states *deadline <= *FOR UPDATE"},
-    {"find what may be purged", "^SELECT r.seq, EXISTS"},
+    {"find what may be purged", "^SELECT r.seq, r.created_at, (SELECT"},
     {"find the next deadline", "^SELECT least"},
     {"insert heads", "^INSERT INTO latchkey.runs"},
     {"insert outcomes", "^INSERT INTO latchkey.outcomes"},

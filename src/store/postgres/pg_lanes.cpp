@@ -20,6 +20,7 @@ constexpr const char* kBegin =
     "SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '50ms', true), "
     "set_config('enable_seqscan', 'off', true), "
     "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
+    "set_config('enable_bitmapscan', 'off', true), "
     "set_config('jit', 'off', true), "
     "set_config('idle_in_transaction_session_timeout', '5s', true)";
 constexpr const char* kNextDeadline =

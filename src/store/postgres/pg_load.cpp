@@ -9,7 +9,8 @@ using namespace pg;
 
 namespace {
 
-constexpr const char* kClock = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+// A sub-select: read once, so that an index can be asked by it.
+constexpr const char* kClock = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
 // Blocks that jobs are taken from are rarely smaller than this, where it matters: a first look at so many fewer.
 constexpr std::uint32_t kBlockGuess = 50;
 // How often the jobs that are due are looked at from the very first, and how far back otherwise.
@@ -35,6 +36,16 @@ struct Ranges {
   }
   Params params() const { return Params().add(lo).add(hi); }
 };
+
+// Where jobs that may be taken lie.
+struct ReadyPlace {
+  const char* table;
+  const char* alias;
+  const char* condition;
+  const char* due;
+};
+constexpr ReadyPlace kReadyBlocks{"latchkey.blocks", "b", "b.session IS NULL", "due"};
+constexpr ReadyPlace kReadyStates{"latchkey.states", "s", "s.status = 0 AND s.origin = 1 AND s.waiting_for = 0", "at"};
 
 ReadyItem item_of(const Block& block) { return {block.priority, block.due_at, block.lo, block.hi}; }
 
@@ -87,9 +98,10 @@ class PostgresStore::Loading {
     if (needs_.runs.empty()) return;
     const Ranges ranges(needs_.runs.sorted());
     add({std::string("SELECT ") + kBlockColumns +
-             " FROM latchkey.blocks b WHERE b.lo = ANY(ARRAY(SELECT x.lo FROM unnest($1, $2) AS u(lo, hi), LATERAL "
-             "(SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo - 1000 AND i.lo <= u.hi AND i.hi >= u.lo) x)) "
-             "ORDER BY b.lo" +
+             " FROM latchkey.blocks b WHERE b.lo = ANY(ARRAY(SELECT x.lo FROM unnest($1, $2) AS u(lo, hi), LATERAL ("
+             "(SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo - 1000 AND i.lo <= u.lo ORDER BY i.lo DESC LIMIT "
+             "1) "
+             "UNION ALL SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo AND i.lo <= u.hi) x)) ORDER BY b.lo" +
              lock_,
          ranges.params()},
         [this](const Rows& rows) {
@@ -147,15 +159,6 @@ class PostgresStore::Loading {
   }
 
   void add_ready(const ReadyName& name, const ReadyWish& wish) {
-    const std::string due = store_.settings_.clock ? std::to_string(to_ms(store_.clock_->now())) : kClock;
-    // One function's are read in order from the index; several are sorted.
-    const bool is_one = name.functions.size() == 1;
-    const auto params = [&](std::uint32_t limit) {
-      Params params;
-      is_one ? params.add(std::string_view(name.functions.front())) : params.add(column_of(name.functions, Type::text));
-      return params.add_or_null(name.tenant).add(std::int64_t{limit});
-    };
-    const std::string function = is_one ? "function = $1" : "function = ANY($1)";
     const std::uint32_t blocks = wish.is_second ? wish.count : 1 + wish.count / kBlockGuess;
     auto items = std::make_shared<std::vector<ReadyItem>>();
     auto are_all = std::make_shared<bool>(true);
@@ -167,43 +170,68 @@ class PostgresStore::Loading {
       }
       *are_all &= rows.size() < static_cast<int>(blocks);
     };
-    const std::string select = std::string("SELECT ") + kBlockColumns +
-                               " FROM latchkey.blocks b WHERE b.session IS NULL AND b." + function +
-                               " AND b.due <= " + due + " AND ($2::text IS NULL OR b.tenant = $2) AND b.priority ";
-    add({select + "<> 0 ORDER BY b.priority DESC, b.due, b.lo LIMIT $3 FOR UPDATE SKIP LOCKED", params(blocks)},
-        load_blocks);
-    // Not from the beginning each time: while somebody holds an old snapshot, all that was ever taken is still there.
-    // What was committed late, with a due time before the mark, is found when the whole is looked at.
+    const auto load_states = [this, items](const Rows& rows) {
+      load_rows(rows);
+      for (int row = 0; row < rows.size(); ++row)
+        items->push_back({.priority = static_cast<std::int32_t>(rows.integer(row, 1 + kStateColumnCount)),
+                          .due_at = from_ms(rows.integer(row, 1 + kStateAtColumn)),
+                          .lo = rows.integer(row, 0),
+                          .hi = rows.integer(row, 0)});
+    };
+    const std::string of_blocks = std::string("SELECT ") + kBlockColumns;
+    const std::string of_states = std::string("SELECT s.seq, ") + kStateColumns + ", s.priority";
+    if (name.tenant) {
+      add(find_ready(name, kReadyBlocks, of_blocks, "", "b.priority DESC, b.due, b.lo", blocks), load_blocks);
+      add(find_ready(name, kReadyStates, of_states, "", "s.priority DESC, s.at, s.seq", wish.count), load_states);
+    } else {
+      add(find_ready(name, kReadyBlocks, of_blocks, " AND b.priority <> 0", "b.priority DESC, b.due, b.lo", blocks),
+          load_blocks);
+      add_ready_from_mark(name, of_blocks, blocks, load_blocks);
+      add(find_ready(name, kReadyStates, of_states, " AND s.priority <> 0", "s.priority DESC, s.at, s.seq", wish.count),
+          load_states);
+      add(find_ready(name, kReadyStates, of_states, " AND s.priority = 0", "s.at, s.seq", wish.count), load_states);
+    }
+    // Behind the last of them.
+    handlers_.back() = [this, name, items, are_all, last = handlers_.back()](const Rows& rows) {
+      last(rows);
+      tables_.load_ready(name, std::move(*items), *are_all);
+    };
+  }
+
+  // Not from the beginning each time: while somebody holds an old snapshot, all that was ever taken is still there.
+  // What was committed late, with a due time before the mark, is found when the whole is looked at.
+  void add_ready_from_mark(const ReadyName& name, const std::string& columns, std::uint32_t limit,
+                           std::function<void(const Rows&)> load) {
     ReadyMark& mark = store_.ready_marks_[name];
     const Duration at = store_.host_.elapsed();
     const bool is_whole = !mark.from || at - mark.looked >= kWholeEvery;
     if (is_whole) mark.looked = at;
-    add({select + "= 0 AND b.due >= $4 ORDER BY b.due, b.lo LIMIT $3 FOR UPDATE SKIP LOCKED",
-         params(blocks).add(is_whole ? 0 : to_ms(*mark.from - kMarkSlack))},
-        [this, name, load_blocks, is_whole](const Rows& rows) {
-          load_blocks(rows);
+    const std::int64_t from = is_whole ? 0 : to_ms(*mark.from - kMarkSlack);
+    add(find_ready(name, kReadyBlocks, columns, " AND b.priority = 0 AND b.due >= " + std::to_string(from),
+                   "b.due, b.lo", limit),
+        [this, name, load, is_whole](const Rows& rows) {
+          load(rows);
           ReadyMark& of = store_.ready_marks_[name];
           if (!rows.empty()) {
             of.from = from_ms(rows.integer(0, kBlockDueColumn));
           } else if (is_whole) {
-            of.from = store_.database_clock_.now();
+            of.from = store_.clock_->now();
           }
         });
-    add({std::string("SELECT s.seq, ") + kStateColumns +
-             ", s.priority FROM latchkey.states s WHERE s.status = 0 AND s.origin = 1 AND s.waiting_for = 0 AND s." +
-             function + " AND s.at <= " + due +
-             " AND ($2::text IS NULL OR s.tenant = $2) ORDER BY s.priority DESC, s.at, s.seq LIMIT $3 FOR UPDATE SKIP "
-             "LOCKED",
-         params(wish.count)},
-        [this, items, are_all, name](const Rows& rows) {
-          load_rows(rows);
-          for (int row = 0; row < rows.size(); ++row)
-            items->push_back({.priority = static_cast<std::int32_t>(rows.integer(row, 1 + kStateColumnCount)),
-                              .due_at = from_ms(rows.integer(row, 1 + kStateAtColumn)),
-                              .lo = rows.integer(row, 0),
-                              .hi = rows.integer(row, 0)});
-          tables_.load_ready(name, std::move(*items), *are_all);
-        });
+  }
+
+  // Each function's by itself, in the order of an index, then the first of all.
+  Statement find_ready(const ReadyName& name, const ReadyPlace& place, const std::string& columns,
+                       const std::string& which, const std::string& order, std::uint32_t limit) const {
+    const std::string alias = place.alias;
+    const std::string due = store_.settings_.clock ? std::to_string(to_ms(store_.clock_->now())) : kClock;
+    Params params = Params().add(column_of(name.functions, Type::text)).add(std::int64_t{limit});
+    if (name.tenant) params.add(std::string_view(*name.tenant));
+    return {columns + " FROM unnest($1) AS f(name), LATERAL (SELECT * FROM " + place.table + " " + alias + " WHERE " +
+                place.condition + " AND " + alias + ".function = f.name AND " + alias + "." + place.due + " <= " + due +
+                (name.tenant ? " AND " + alias + ".tenant = $3" : "") + which + " ORDER BY " + order +
+                " LIMIT $2 FOR UPDATE SKIP LOCKED) " + alias + " ORDER BY " + order + " LIMIT $2",
+            std::move(params)};
   }
 
   void add_overdue() {

@@ -54,8 +54,9 @@ Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) 
 // one promised: fences that were drawn there must not be drawn again, and who holds a lease by its word holds none.
 Task<void> PostgresStore::look_around(Connection& connection) {
   connection.add(kAsEngine);
-  connection.add(std::string("SELECT FROM latchkey.place p, ") + kHere +
-                 " WHERE p.system = h.system AND p.timeline = h.timeline");
+  connection.add(
+      "SELECT FROM latchkey.place p WHERE p.system = (SELECT system_identifier::text FROM pg_control_system()) AND "
+      "p.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)");
   const auto same = co_await connection.run(settings_.reply_max);
   if (!same.back().empty()) co_return;
   connection.add("BEGIN");

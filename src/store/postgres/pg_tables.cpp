@@ -282,20 +282,23 @@ std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
 PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
   const Rows& rows = ask("purge:" + std::to_string(limit), [&] {
     return Statement{
-        "SELECT r.seq, EXISTS (SELECT 1 FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = "
-        "m.letter WHERE m.seq = r.seq AND l.acknowledged_at IS NULL) FROM latchkey.runs r "
-        "WHERE r.seq > (SELECT last_value FROM latchkey.purged) AND r.created_at <= $1 ORDER BY r.seq LIMIT $2",
-        Params().add(to_ms(made_by)).add(std::int64_t{limit})};
+        "SELECT r.seq, r.created_at, (SELECT bool_or((SELECT l.acknowledged_at IS NULL FROM latchkey.dead_letters l "
+        "WHERE l.number = m.letter)) FROM latchkey.dead_letter_members m WHERE m.seq = r.seq) FROM "
+        "latchkey.runs r WHERE r.seq > (SELECT last_value FROM latchkey.purged) ORDER BY r.seq LIMIT $1",
+        Params().add(std::int64_t{limit})};
   });
+  // In the order of their counters, which is nearly that of time: a whole slice of younger ones is the end.
   std::vector<Seq> found;
   for (int row = 0; row < rows.size(); ++row) {
+    if (rows.integer(row, 1) > to_ms(made_by)) continue;
     found.push_back(rows.integer(row, 0));
-    unread_.try_emplace(found.back(), rows.boolean(row, 1));
+    unread_.try_emplace(found.back(), rows.boolean(row, 2));
   }
+  const bool is_end = rows.size() < static_cast<int>(limit) || found.empty();
   std::erase_if(found, [&](Seq seq) { return busy_.contains(seq); });  // the next round's
   need_all(found);
   PurgeSlice slice;
-  slice.more = limit > 0 && rows.size() == static_cast<int>(limit);
+  slice.more = limit > 0 && !is_end;
   for (const Seq seq : found) {
     const auto& run = slot_of(seq).now;
     if (run && run->is_settled()) slice.runs.push_back(*run);
