@@ -153,6 +153,10 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       }
     }
     const bool is_held_up = failure->state == "55P03";
+    if (failure->state == "23505") {
+      attempt.collided = true;
+      trust_ = 0;
+    }
     if (is_held_up && !attempt.is_unknown && !std::exchange(attempt.skips, true)) continue;
     const bool may_go_on = failure->lost || is_collision(*failure);
     // One that cannot go on, or waits for somebody, must not hold up the others.
@@ -216,6 +220,13 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
     command->plan(needs);
     left.push_back(command.get());
   }
+  // Keys of jobs are mostly new: they are not looked for, the index says when one was not. For a while after that they
+  // are.
+  if (attempt.collided || trust_ < kTrusted) {
+    needs.keys.insert(needs.new_keys);
+  } else {
+    for (const Uuid& key : needs.new_keys.sorted()) tables.load_no_key(key);
+  }
   Instant now;
   co_await load(connection, tables, std::move(needs), true, attempt, now);
   while (true) {
@@ -257,6 +268,8 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   attempt.is_committing = changed;
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
+  if (!attempt.collided && trust_ < kTrusted && !tables.has_met_keys()) trust_ += 1;
+  if (tables.has_met_keys()) trust_ = 0;
   tables.remember_heads();
   if (tenants_.size() < kTenantsKnown) tenants_.merge(new_tenants);
   if (tables.has_queued()) {
@@ -279,6 +292,7 @@ namespace {
 std::set<Uuid> keys_of(PgCommand& command) {
   Needs needs;
   command.plan(needs);
+  needs.keys.insert(needs.new_keys);
   const auto& keys = needs.keys.sorted();
   return {keys.begin(), keys.end()};
 }

@@ -225,7 +225,9 @@ class PostgresStore::Loading {
                        const std::string& which, const std::string& order, std::uint32_t limit) const {
     const std::string alias = place.alias;
     const std::string due = store_.settings_.clock ? std::to_string(to_ms(store_.clock_->now())) : kClock;
-    Params params = Params().add(column_of(name.functions, Type::text)).add(std::int64_t{limit});
+    // One that is named twice is looked at once.
+    const std::set<std::string> functions(name.functions.begin(), name.functions.end());
+    Params params = Params().add(column_of(functions, Type::text)).add(std::int64_t{limit});
     if (name.tenant) params.add(std::string_view(*name.tenant));
     return {columns + " FROM unnest($1) AS f(name), LATERAL (SELECT * FROM " + place.table + " " + alias + " WHERE " +
                 place.condition + " AND " + alias + ".function = f.name AND " + alias + "." + place.due + " <= " + due +

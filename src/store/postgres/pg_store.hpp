@@ -111,6 +111,7 @@ class PostgresStore final : public Store, private Records {
     Uuid name;
     bool is_unknown = false;     // whether it was kept already
     bool is_committing = false;  // this try has asked for it
+    bool collided = false;       // with somebody who was faster
     bool skips = false;          // what is locked, instead of waiting for it
     // Who carries it out at the server's end, since when.
     std::optional<std::pair<std::int64_t, std::string>> backend;
@@ -121,6 +122,8 @@ class PostgresStore final : public Store, private Records {
   };
   static constexpr Duration kSlowPause = std::chrono::milliseconds{10};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
+  // Batches that met no key that was there already, before keys of jobs are taken to be new again.
+  static constexpr unsigned kTrusted = 100;
   class Loading;  // pg_load.cpp
   // From where on jobs are looked for.
   struct ReadyMark {
@@ -170,6 +173,7 @@ class PostgresStore final : public Store, private Records {
   pg::HeadCache heads_{64 << 20};
   std::map<pg::ReadyName, ReadyMark> ready_marks_;
   std::set<std::string> tenants_;  // that are known to the database
+  unsigned trust_ = 0;             // in keys being new
   std::vector<Slow> slow_;
   std::set<Uuid> held_;  // keys that wait in slow_ for whoever is inserting them
   unsigned lanes_left_ = 0;

@@ -36,6 +36,7 @@ void PgTables::undo_command() {
 
 void PgTables::load_peeked(const Uuid& key, Run run) {
   const Seq seq = seq_in(run.id());
+  has_met_keys_ = true;
   heads_.add(run.head);
   keys_.insert_or_assign(key, KeySlot{.stored = seq, .now = seq});
   runs_.try_emplace(seq, RunSlot{.now = std::move(run), .stored = Place::peeked});

@@ -51,6 +51,7 @@ struct Needs {
   Wanted<Seq> runs;        // to be locked
   Wanted<Seq> heads;       // of runs that are locked
   Wanted<Uuid> keys;       // as they stand, not locked
+  Wanted<Uuid> new_keys;   // as they stand; likely to be free
   Wanted<Uuid> held_keys;  // locked
   Wanted<Seq> waits;
   std::set<LetterName> letters;
@@ -61,8 +62,8 @@ struct Needs {
   bool fences = false;
 
   bool empty() const {
-    return runs.empty() && heads.empty() && keys.empty() && held_keys.empty() && waits.empty() && letters.empty() &&
-           ready.empty() && overdue == 0 && questions.empty() && counters == 0 && !fences;
+    return runs.empty() && heads.empty() && keys.empty() && held_keys.empty() && new_keys.empty() && waits.empty() &&
+           letters.empty() && ready.empty() && overdue == 0 && questions.empty() && counters == 0 && !fences;
   }
 };
 
@@ -102,6 +103,8 @@ class PgTables final : public Tables {
   // Runs made by this batch, for the cache, once they are kept.
   void remember_heads();
   const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
+  // Whether keys that were asked for were there.
+  bool has_met_keys() const { return has_met_keys_; }
   // Whether this batch has written jobs that may be taken.
   bool has_queued() const { return has_queued_; }
   // The earliest time at which time alone changes something that this batch has written.
@@ -232,6 +235,7 @@ class PgTables final : public Tables {
   std::vector<std::shared_ptr<const RunHead>> made_heads_;
   bool changed_ = false;
   bool has_queued_ = false;
+  bool has_met_keys_ = false;
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;

@@ -59,9 +59,13 @@ auto plan_runs(Many<Request> requests) {
   };
 }
 
-void plan_key(Needs& needs, const auto& request) {
+void plan_key(Needs& needs, const ClaimRequest& request) {
   needs.counters += 1;
   if (const auto hash = lookup_hash(request)) needs.keys.insert(name_key(*hash));
+}
+void plan_key(Needs& needs, const EnqueueRequest& request) {
+  needs.counters += 1;
+  if (const auto hash = lookup_hash(request)) needs.new_keys.insert(name_key(*hash));
 }
 
 constexpr Duration kBatchesKept = std::chrono::hours{1};

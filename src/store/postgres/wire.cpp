@@ -189,10 +189,10 @@ Rows check(PGconn* connection, PGresult* result) {
   throw Failure(state ? state : "", message ? message : PQerrorMessage(connection), lost);
 }
 
-std::pair<std::string, std::string> Bulk::put(Params& params, bool first_is_array) const {
+std::pair<std::string, std::string> Bulk::put(Params& params) const {
   std::string values, arrays, names;
   for (const auto& [name, column] : columns) {
-    const bool is_array = (first_is_array && column == columns.front().second) || !column->is_constant();
+    const bool is_array = column == columns.front().second || !column->is_constant();
     is_array ? params.add(*column) : params.add_first(*column);
     const std::string number = "$" + std::to_string(params.size());
     values += (values.empty() ? "" : ", ") + (is_array ? std::string("u.") + name : number);
@@ -203,12 +203,20 @@ std::pair<std::string, std::string> Bulk::put(Params& params, bool first_is_arra
   return {values, arrays.empty() ? "" : " FROM unnest(" + arrays + ") AS u(" + names + ")"};
 }
 
+// Arrays are unnested in the select list: there rows are made one by one, where a FROM would first put each array, and
+// then all of them together, into a store of its own.
 Statement Bulk::insert_into(const char* table) const {
   Statement statement;
-  std::string names;
-  for (const auto& [name, column] : columns) names += (names.empty() ? "" : ", ") + std::string(name);
-  const auto [values, from] = put(statement.params, columns.front().second->size() > 1);
-  statement.sql = std::string("INSERT INTO ") + table + " (" + names + ") SELECT " + values + from;
+  const bool is_one = columns.front().second->size() == 1;
+  std::string names, values;
+  for (const auto& [name, column] : columns) {
+    const bool is_array = !is_one && (column == columns.front().second || !column->is_constant());
+    is_array ? statement.params.add(*column) : statement.params.add_first(*column);
+    const std::string number = "$" + std::to_string(statement.params.size());
+    names += (names.empty() ? "" : ", ") + std::string(name);
+    values += (values.empty() ? "" : ", ") + (is_array ? "unnest(" + number + ")" : number);
+  }
+  statement.sql = std::string("INSERT INTO ") + table + " (" + names + ") SELECT " + values;
   return statement;
 }
 
@@ -216,7 +224,7 @@ Statement Bulk::update(const char* table) const {
   Statement statement;
   std::string names;
   for (const auto& [name, column] : columns) names += (names.empty() ? "" : ", ") + std::string(name);
-  const auto [values, from] = put(statement.params, true);
+  const auto [values, from] = put(statement.params);
   const std::string first = columns.front().first;
   statement.sql = std::string("UPDATE ") + table + " t SET (" + names + ") = ROW(" + values + ")" + from + " WHERE t." +
                   first + " = u." + first;

@@ -122,7 +122,7 @@ struct Bulk {
 
  private:
   // "$1, u.c2, …" and the FROM that goes with it.
-  std::pair<std::string, std::string> put(Params& params, bool first_is_array) const;
+  std::pair<std::string, std::string> put(Params& params) const;
 };
 
 // Throws a Failure for a result that is an error.
