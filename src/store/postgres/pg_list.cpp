@@ -1,8 +1,9 @@
 // A page is read from where its runs lie in their order, so that a long history costs no more than a short one:
-//   of any status          the heads, by tenant and function
+//   of any status                 the heads, by tenant and function
 //   in doubt, failed, cancelled   their rows in `states`, by tenant and function
-//   queued, running        the blocks and the rows of what is not settled, whosever it is
-//   completed              the outcomes and rows; of a tenant or a function, its heads: outcomes know no function
+//   queued, running               the blocks and the rows of what is not settled, whosever it is
+//   completed                     the outcomes and rows; of a tenant or a function, its heads: outcomes know no
+//   function
 // What is asked of a head besides (its key, when it was made) has no index: the walk goes on until the page is full.
 #include "store/postgres/pg_list.hpp"
 
@@ -58,7 +59,7 @@ std::string newest_at(const std::string& table, const std::string& limit) {
 
 std::string from_heads(const ListQuery& query, const Place& place) {
   std::string sql = "SELECT r.seq FROM latchkey.runs r WHERE ";
-  sql += place.is_one() ? at("r", place) : "r.seq < $1";
+  sql += place.is_one() ? at("r", place) : "r.seq < $1" + within("r", place);
   sql += head_conditions(query);
   if (query.status)
     sql += " AND (SELECT s.status FROM latchkey.all_states s WHERE s.seq = r.seq) = " + status_of(query);
@@ -81,8 +82,7 @@ std::string from_bad_rows(const ListQuery& query, const Place& place) {
 std::string from_blocks(const ListQuery& query, const Place& place) {
   const char* is_there = query.status == Status::running ? " IS NOT NULL" : " IS NULL";
   return "SELECT x.seq FROM latchkey.blocks b CROSS JOIN LATERAL generate_series(least(b.hi, $1 - 1), b.lo, -1) x "
-         "(seq) "
-         "WHERE b.lo < $1 AND b.session" +
+         "(seq) WHERE b.lo < $1 AND b.session" +
          (is_there + within("b", place)) + head_is_listed(query, "x.seq") + " ORDER BY b.lo DESC, x.seq DESC LIMIT $6";
 }
 
