@@ -66,9 +66,12 @@ std::string from_heads(const ListQuery& query, const Place& place) {
   return sql + (place.is_one() ? newest_at("r", "$6") : " ORDER BY r.seq DESC LIMIT $6");
 }
 
+// Of one status, by the index of them; said as above.
 std::string from_rows(const ListQuery& query, const Place& place) {
-  return "SELECT s.seq FROM latchkey.states s WHERE s.status = " + status_of(query) + " AND s.seq < $1" +
-         within("s", place) + head_is_listed(query, "s.seq") + " ORDER BY s.seq DESC LIMIT $6";
+  const std::string status = status_of(query);
+  return "SELECT s.seq FROM latchkey.states s WHERE (s.status, s.seq) < (" + status +
+         ", $1) AND s.status >= " + status + within("s", place) + head_is_listed(query, "s.seq") +
+         " ORDER BY s.status DESC, s.seq DESC LIMIT $6";
 }
 
 // Of those that went wrong: the index of them is for one place.
@@ -78,12 +81,16 @@ std::string from_bad_rows(const ListQuery& query, const Place& place) {
          head_is_listed(query, "s.seq") + newest_at("s", "$6");
 }
 
-// Blocks share no run: the order of their beginnings is that of their runs.
+// Blocks share no run: the order of their beginnings is that of their runs, and where every run of a block is listed,
+// as many blocks as runs are enough.
 std::string from_blocks(const ListQuery& query, const Place& place) {
-  const char* is_there = query.status == Status::running ? " IS NOT NULL" : " IS NULL";
-  return "SELECT x.seq FROM latchkey.blocks b CROSS JOIN LATERAL generate_series(least(b.hi, $1 - 1), b.lo, -1) x "
-         "(seq) WHERE b.lo < $1 AND b.session" +
-         (is_there + within("b", place)) + head_is_listed(query, "x.seq") + " ORDER BY b.lo DESC, x.seq DESC LIMIT $6";
+  const std::string taken = query.status == Status::running ? " IS NOT NULL" : " IS NULL";
+  const std::string blocks = "SELECT b.lo, b.hi FROM latchkey.blocks b WHERE b.lo < $1 AND b.session" + taken +
+                             within("b", place) + " ORDER BY b.lo DESC" +
+                             (head_conditions(query).empty() ? " LIMIT $6" : "");
+  return "SELECT x.seq FROM (" + blocks +
+         ") b CROSS JOIN LATERAL generate_series(least(b.hi, $1 - 1), b.lo, -1) x (seq)" + " WHERE true" +
+         head_is_listed(query, "x.seq") + " ORDER BY b.lo DESC, x.seq DESC LIMIT $6";
 }
 
 // A run that was opened again has a row too, which counts.
