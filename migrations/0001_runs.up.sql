@@ -127,6 +127,8 @@ CREATE INDEX states_ready_of_tenant ON latchkey.states (tenant, function, priori
   WHERE status = 0 AND origin = 1 AND waiting_for = 0;
 CREATE INDEX states_deadline ON latchkey.states (deadline) WHERE deadline IS NOT NULL;
 CREATE INDEX states_by_status ON latchkey.states (status, seq);
+-- Lists of what went wrong: what goes well never enters it.
+CREATE INDEX states_of_tenant ON latchkey.states (tenant, status, function, seq) WHERE status IN (2, 4, 5);
 
 CREATE TABLE latchkey.keys (
   hash uuid PRIMARY KEY,          -- the first half of SHA-256 over tenant, scope and key

@@ -214,6 +214,18 @@ void PlanWalk::read() {
   store_.list({.tenant = "default", .function = "done", .limit = kFew}).value();
   announce_("list a status", kFew);
   store_.list({.tenant = "default", .status = Status::cancelled, .limit = kFew}).value();
+  for (const Status status : {Status::in_doubt, Status::completed, Status::failed}) {
+    const std::string name(to_string(status));
+    announce_("list " + name, kFew);
+    store_.list({.status = status, .limit = kFew}).value();
+    announce_("list " + name + " of a function", kFew);
+    const std::string function = status == Status::completed ? "done" : status == Status::failed ? "dead" : "work";
+    store_.list({.tenant = "default", .function = function, .status = status, .limit = kFew}).value();
+  }
+  announce_("list failed of a tenant", kFew);
+  store_.list({.tenant = "default", .status = Status::failed, .limit = kFew}).value();
+  announce_("list a function of every tenant", kFew);
+  store_.list({.function = "work", .limit = kFew}).value();
   announce_("list a key", kFew);
   store_.list({.tenant = "default", .function = "done", .key = "10000.0/7", .limit = kFew}).value();
   announce_("list since", kFew);

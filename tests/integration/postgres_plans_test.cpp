@@ -38,6 +38,7 @@ struct Kind {
   const char* pattern;
 };
 constexpr Kind kKinds[] = {
+    {"list runs", "all_states * WHERE r.seq = ANY(ARRAY("},
     {"find keys", "FROM latchkey.keys k JOIN latchkey.runs"},
     {"hold keys", "FROM latchkey.keys k WHERE * FOR UPDATE"},
     {"find keys that exist", "^SELECT k.hash FROM latchkey.keys"},
@@ -94,7 +95,6 @@ constexpr Kind kKinds[] = {
     {"find a run", "all_states * r.seq = $1 AND r.id"},
     {"find a key's run", "all_states * k.hash = $1"},
     {"count", "^SELECT count(*FILTER"},
-    {"list runs", "all_states * r.seq < $1"},
 };
 
 bool is_like(std::string_view sql, std::string_view pattern) {

@@ -2,6 +2,7 @@
 #include "store/listing.hpp"
 #include "store/packing.hpp"
 #include "store/postgres/letter_columns.hpp"
+#include "store/postgres/pg_list.hpp"
 #include "store/postgres/pg_store.hpp"
 
 namespace latchkey {
@@ -52,22 +53,9 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
   return read([&](Sessions& sessions) {
     Page page;
     if (query.limit == 0) return page;
-    const auto status = query.status ? std::optional(static_cast<std::int64_t>(*query.status)) : std::nullopt;
-    const auto since = query.since ? std::optional(to_ms(*query.since)) : std::nullopt;
-    const Rows rows =
-        sessions.run(query.tenant,
-                     {select_run("WHERE r.seq < $1 AND ($2::text IS NULL OR r.tenant = $2) AND ($3 = '' OR "
-                                 "r.function = $3) AND ($4::bigint IS NULL OR s.status = $4) AND (octet_length($5) = 0 "
-                                 "OR r.key = $5) AND ($6::bigint IS NULL OR r.created_at >= $6) "
-                                 "ORDER BY r.seq DESC LIMIT $7"),
-                      Params()
-                          .add(static_cast<Seq>(read_cursor(query.cursor)))
-                          .add_or_null(query.tenant)
-                          .add(std::string_view(query.function))
-                          .add_or_null(status)
-                          .add_bytes(query.key)
-                          .add_or_null(since)
-                          .add(query.limit + std::int64_t{1})});
+    const Rows rows = sessions.run(
+        query.tenant, {select_run("WHERE r.seq = ANY(ARRAY(" + select_page(query) + ")) ORDER BY r.seq DESC"),
+                       page_params(query, static_cast<Seq>(read_cursor(query.cursor)))});
     for (int row = 0; row < rows.size() && page.runs.size() < query.limit; ++row)
       page.runs.push_back(read_run(rows, row));
     if (rows.size() > static_cast<int>(query.limit)) page.next = write_cursor(uuid_counter(page.runs.back().id()));
@@ -84,15 +72,17 @@ Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
   });
 }
 
+// Blocks are counted along their primary key: their table may be mostly dead rows.
 Result<Census> PostgresStore::census() {
   return read([](Sessions& sessions) {
     const Rows rows = sessions.run(
-        std::nullopt, {"SELECT count(*) FILTER (WHERE status = 0) + (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM "
-                       "latchkey.blocks WHERE session IS NULL), count(*) FILTER (WHERE status = 1) + (SELECT "
-                       "coalesce(sum(hi - lo + 1), 0)::bigint FROM latchkey.blocks WHERE session IS NOT NULL), "
-                       "count(*) FILTER (WHERE status = 2), min(at) FILTER (WHERE status = 2), (SELECT count(*) FROM "
-                       "latchkey.dead_letters WHERE acknowledged_at IS NULL) FROM latchkey.states WHERE status <= 2",
-                       {}});
+        std::nullopt,
+        {"SELECT count(*) FILTER (WHERE status = 0) + (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM "
+         "latchkey.blocks WHERE lo > 0 AND session IS NULL), count(*) FILTER (WHERE status = 1) + (SELECT "
+         "coalesce(sum(hi - lo + 1), 0)::bigint FROM latchkey.blocks WHERE lo > 0 AND session IS NOT NULL), "
+         "count(*) FILTER (WHERE status = 2), min(at) FILTER (WHERE status = 2), (SELECT count(*) FROM "
+         "latchkey.dead_letters WHERE acknowledged_at IS NULL) FROM latchkey.states WHERE status <= 2",
+         {}});
     Census census{.queued = static_cast<std::uint64_t>(rows.integer(0, 0)),
                   .running = static_cast<std::uint64_t>(rows.integer(0, 1)),
                   .in_doubt = static_cast<std::uint64_t>(rows.integer(0, 2)),

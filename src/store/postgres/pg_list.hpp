@@ -1,0 +1,14 @@
+// Which runs are on a page of a list.
+#pragma once
+
+#include "store/postgres/wire.hpp"
+#include "store/store.hpp"
+
+namespace latchkey::pg {
+
+// A query for the `seq` of the page's runs and of one more, should there be one. It begins with SELECT or WITH.
+std::string select_page(const ListQuery& query);
+// Its parameters. A page that begins below `below`.
+Params page_params(const ListQuery& query, std::int64_t below);
+
+}  // namespace latchkey::pg
