@@ -79,7 +79,8 @@ CREATE TABLE latchkey.blocks (
 -- before it need not be looked at.
 CREATE INDEX blocks_ready ON latchkey.blocks (function, due, lo) WHERE session IS NULL AND priority = 0;
 CREATE INDEX blocks_ready_by_priority ON latchkey.blocks (function, priority DESC, due, lo) WHERE session IS NULL AND priority <> 0;
-CREATE INDEX blocks_ready_of_tenant ON latchkey.blocks (tenant, function, priority DESC, due, lo) WHERE session IS NULL;
+-- Only for who asks for a tenant's: `tenant <> ''`, which always holds, keeps others from it.
+CREATE INDEX blocks_ready_of_tenant ON latchkey.blocks (tenant, function, priority DESC, due, lo) WHERE session IS NULL AND tenant <> '';
 CREATE INDEX blocks_leased ON latchkey.blocks (lease_until) WHERE session IS NOT NULL;
 
 CREATE TABLE latchkey.outcomes (
@@ -124,7 +125,7 @@ CREATE INDEX states_ready ON latchkey.states (function, at, seq) WHERE status = 
 CREATE INDEX states_ready_by_priority ON latchkey.states (function, priority DESC, at, seq)
   WHERE status = 0 AND origin = 1 AND waiting_for = 0 AND priority <> 0;
 CREATE INDEX states_ready_of_tenant ON latchkey.states (tenant, function, priority DESC, at, seq)
-  WHERE status = 0 AND origin = 1 AND waiting_for = 0;
+  WHERE status = 0 AND origin = 1 AND waiting_for = 0 AND tenant <> '';
 CREATE INDEX states_deadline ON latchkey.states (deadline) WHERE deadline IS NOT NULL;
 CREATE INDEX states_by_status ON latchkey.states (status, seq);
 -- Lists of what went wrong: what goes well never enters it.

@@ -101,9 +101,11 @@ void PlanFiller::fill_blocks(int count) {
 void PlanFiller::churn_blocks(int count) {
   for (int made = 0; made < count; made += kBatch) {
     auto jobs = jobs_of("work", kBatch);
-    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].priority = static_cast<std::int32_t>(i % 2);
+    // Two functions in turn: every job is a block of its own.
+    for (std::size_t i = 0; i < jobs.size(); i += 2) jobs[i].function = "play";
     enqueue_jobs(store_, jobs);
     settle(take("work"), Complete{"", {}});
+    settle(take("play"), Complete{"", {}});
   }
 }
 

@@ -178,6 +178,10 @@ class Plans : public ::testing::Test {
   static inline bool is_filled_ = false;
 };
 
+// Lists for people that walk the heads of a tenant until the page is full: an index for them would cost every insert
+// more than they are worth (ADR 0014). Their joins and scans are judged all the same.
+bool is_walk(const std::string& step) { return step.starts_with("list a key") || step.starts_with("list since"); }
+
 struct Most {
   int times = 0;
   double rows = 0, pages = 0;
@@ -203,6 +207,7 @@ std::set<std::string> Plans::judge(const std::string& where, const std::vector<S
     for (const PlanScan& scan : plan.scans)
       if (scan.node == "Seq Scan" && kBig.contains(scan.table)) complain("reads all of " + scan.table);
     const double asked = asked_in(plan.step);
+    if (is_walk(plan.step)) continue;
     if (plan.rows > kRowsMore + kRowsPerRun * asked)
       complain("reads " + std::to_string(static_cast<long>(plan.rows)) + " rows");
     // What is read of the catalogue for the first time counts too: only who reads rows is held to this.

@@ -14,7 +14,7 @@ constexpr const char* kClock = "(SELECT (extract(epoch FROM clock_timestamp()) *
 // Blocks that jobs are taken from are rarely smaller than this, where it matters: a first look at so many fewer.
 constexpr std::uint32_t kBlockGuess = 50;
 // How often the jobs that are due are looked at from the very first, and how far back otherwise.
-constexpr Duration kWholeEvery = std::chrono::seconds{1}, kMarkSlack = std::chrono::seconds{2};
+constexpr Duration kWholeEvery = std::chrono::seconds{1}, kMarkSlack = std::chrono::milliseconds{200};
 
 Column column_of(const auto& values, Type type) {
   Column column(type);
@@ -123,7 +123,7 @@ class PostgresStore::Loading {
         });
     needs_.waits.insert(needs_.runs);
     for (const Seq seq : needs_.runs.sorted())
-      if (!tables_.has_head(seq)) needs_.heads.insert(seq);
+      if (!tables_.pin_head(seq)) needs_.heads.insert(seq);
   }
 
   void add_heads() {
@@ -206,18 +206,18 @@ class PostgresStore::Loading {
     const Duration at = store_.host_.elapsed();
     const bool is_whole = !mark.from || at - mark.looked >= kWholeEvery;
     if (is_whole) mark.looked = at;
-    const std::int64_t from = is_whole ? 0 : to_ms(*mark.from - kMarkSlack);
-    add(find_ready(name, kReadyBlocks, columns, " AND b.priority = 0 AND b.due >= " + std::to_string(from),
-                   "b.due, b.lo", limit),
-        [this, name, load, is_whole](const Rows& rows) {
-          load(rows);
-          ReadyMark& of = store_.ready_marks_[name];
-          if (!rows.empty()) {
-            of.from = from_ms(rows.integer(0, kBlockDueColumn));
-          } else if (is_whole) {
-            of.from = store_.clock_->now();
-          }
-        });
+    Statement find =
+        find_ready(name, kReadyBlocks, columns, " AND b.priority = 0 AND b.due >= $3", "b.due, b.lo", limit);
+    find.params.add(is_whole ? 0 : to_ms(*mark.from - kMarkSlack));
+    add(find, [this, name, load, is_whole](const Rows& rows) {
+      load(rows);
+      ReadyMark& of = store_.ready_marks_[name];
+      if (!rows.empty()) {
+        of.from = from_ms(rows.integer(0, kBlockDueColumn));
+      } else if (is_whole) {
+        of.from = store_.clock_->now();
+      }
+    });
   }
 
   // Each function's by itself, in the order of an index, then the first of all.
@@ -231,8 +231,9 @@ class PostgresStore::Loading {
     if (name.tenant) params.add(std::string_view(*name.tenant));
     return {columns + " FROM unnest($1) AS f(name), LATERAL (SELECT * FROM " + place.table + " " + alias + " WHERE " +
                 place.condition + " AND " + alias + ".function = f.name AND " + alias + "." + place.due + " <= " + due +
-                (name.tenant ? " AND " + alias + ".tenant = $3" : "") + which + " ORDER BY " + order +
-                " LIMIT $2 FOR UPDATE SKIP LOCKED) " + alias + " ORDER BY " + order + " LIMIT $2",
+                (name.tenant ? " AND " + alias + ".tenant = $3 AND " + alias + ".tenant <> ''" : "") + which +
+                " ORDER BY " + order + " LIMIT $2 FOR UPDATE SKIP LOCKED) " + alias + " ORDER BY " + order +
+                " LIMIT $2",
             std::move(params)};
   }
 

@@ -57,10 +57,18 @@ void PgTables::end_load(const std::vector<Seq>& runs) {
     runs_.erase(seq);
     if (find_block(seq) || rows_.contains(seq) || outcomes_.contains(seq)) continue;
     // It exists, and lies in a row that somebody holds, or made a moment ago. Or it was here once and is purged.
-    const bool exists = has_head(seq);
+    const bool exists = own_heads_.contains(seq);
     heads_.forget(seq);
     (exists ? busy_ : absent_).insert(seq);
   }
+}
+
+bool PgTables::pin_head(Seq seq) {
+  if (own_heads_.contains(seq)) return true;
+  auto head = heads_.find(seq);
+  if (!head) return false;
+  own_heads_.emplace(seq, std::move(head));
+  return true;
 }
 
 const Block* PgTables::find_block(Seq seq) const {
@@ -163,6 +171,8 @@ std::optional<Run> PgTables::find_latest(const KeyName& name) {
   if (!at->second.now) return std::nullopt;
   if (!at->second.is_held && !at->second.is_changed) peeked_.insert(key);
   const auto& run = slot_of(*at->second.now).now;
+  // A key goes with its run. Only where nobody can have moved either is one without the other believed.
+  if (!run && !at->second.is_held) throw Held{};
   if (!run) return std::nullopt;
   const RunHead& head = *run->head;
   if ((!head.by_call && head.key != name.key) || head.tenant != name.tenant || head.function != name.function)

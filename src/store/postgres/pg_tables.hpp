@@ -132,7 +132,8 @@ class PgTables final : public Tables {
   void load_overdue(std::vector<ReadyItem> items) { overdue_ = std::move(items); }
   void load_answer(const std::string& question, Rows rows) { answers_.insert_or_assign(question, std::move(rows)); }
   void load_fences(std::uint64_t first) { fence_ = first, fence_end_ = first + kDrawn; }
-  bool has_head(Seq seq) const { return own_heads_.contains(seq) || heads_.find(seq); }
+  // Whether the head need not be read. Kept for this batch then: the cache may forget it while others go on.
+  bool pin_head(Seq seq);
 
   // The answer to a question of its own; Missing until it was asked.
   const Rows& ask(const std::string& name, const std::function<Statement()>& question);
