@@ -58,7 +58,7 @@ class Psql {
 class Bench {
  public:
   explicit Bench(const std::string& url) : url_(url) {
-    auto opened = migrations::open_postgres({.url = url, .lanes = std::getenv("LK_LANES") ? std::atoi(std::getenv("LK_LANES")) : 4u}, clock_, random_);
+    auto opened = migrations::open_postgres({.url = url}, clock_, random_);
     require(opened.has_value(), opened ? "" : to_string(opened.error()));
     store_ = std::move(*opened);
   }
@@ -92,7 +92,7 @@ EnqueueRequest job_of(std::optional<std::uint64_t> key) {
 class Jobs {
  public:
   static constexpr std::uint64_t kBatch = 500;
-  static inline unsigned kProducers = std::getenv("LK_P") ? std::atoi(std::getenv("LK_P")) : 2, kWorkers = std::getenv("LK_W") ? std::atoi(std::getenv("LK_W")) : 4;
+  static constexpr unsigned kProducers = 2, kWorkers = 4;
 
   Jobs(Store& store, std::uint64_t jobs, bool keyed, std::uint64_t first_key = 0, std::uint64_t waiting_max = ~0ULL)
       : store_(store), jobs_(jobs), keyed_(keyed), next_key_(first_key), waiting_max_(waiting_max) {}

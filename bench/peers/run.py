@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The rows of the PostgreSQL table: every contender on one PostgreSQL of the run's own, in turn, round after round.
 
-usage: bench/peers/run.py [--quick] [--rounds=N] [ROW…]     ROW: jobs keyed single single-dup snapshot (all, without any)
+usage: bench/peers/run.py [--quick] [--rounds=N] [ROW…]     ROW: jobs keyed single single-dup snapshot grow
+       guard letters security (all, without any)
 Prints one JSON line per measurement and, at the end of each row, one with the medians. quick: small counts, one round.
 """
 import json
@@ -65,9 +66,43 @@ def peers(snapshot_before=60):
     return [peer("graphile-worker", "graphile.mjs"), peer("pg-boss", "pg_boss.mjs")]
 
 
+def latchkey(snapshot_before=60):
+    program = f"{ROOT}/build/release/bench/postgres_bench"
+
+    def command(row):
+        extra = [snapshot_before] if row == "snapshot" else []
+        return lambda number, url: [program, row, number, url, *extra]
+
+    return Contender("latchkey", {row: command(row) for row in ROWS})
+
+
 def contenders(quick):
-    """Everybody. Latchkey's own rows belong here: Contender("latchkey", {"jobs": lambda number, url: […]})."""
-    return peers(snapshot_before=10 if quick else 60)
+    before = 10 if quick else 40
+    return [latchkey(before), *peers(before)]
+
+
+# Latchkey alone: what a row prints is kept as it is.
+OWN = {"grow": (10_000_000, 400_000), "guard": (20, 3), "letters": (1_000, 50)}
+
+
+def measure_own(server, row, number):
+    with server.fresh_database("bench") as url:
+        words = [f"{ROOT}/build/release/bench/postgres_bench", row, str(number), url]
+        return json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def measure_security(server, number, rounds):
+    """What row-level security costs: the jobs rows with it and, beside each, without it."""
+    program, pairs = f"{ROOT}/build/release/bench/postgres_bench", {"jobs": [], "keyed": []}
+    for _ in range(rounds):
+        for row in pairs:
+            rates = []
+            for more in ([], ["plain"]):
+                with server.fresh_database("bench") as url:
+                    words = [program, row, str(number), url, *more]
+                    rates.append(json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)["jobs_s"])
+            pairs[row].append(round(rates[0] / rates[1], 3))
+    return pairs
 
 
 def measure(server, everybody, row, number, rounds):
@@ -103,12 +138,18 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     words = sys.argv[1:]
     quick = "--quick" in words
-    chosen = [word for word in words if not word.startswith("--")] or list(ROWS)
+    chosen = [word for word in words if not word.startswith("--")] or [*ROWS, *OWN, "security"]
     fixed = [int(word.split("=")[1]) for word in words if word.startswith("--rounds=")]
     everybody = contenders(quick)
     # Below the project, so that it lies on the disk that is measured.
     with with_postgres(ROOT) as server:
         for row in chosen:
+            if row in OWN:
+                print(json.dumps({"row": row, **measure_own(server, row, OWN[row][quick])}), flush=True)
+                continue
+            if row == "security":
+                print(json.dumps({"row": row, **measure_security(server, 20_000 if quick else 200_000, 1 if quick else 3)}), flush=True)
+                continue
             name, number, small, rounds = ROWS[row]
             figures = measure(server, everybody, row, small if quick else number, 1 if quick else fixed[0] if fixed else rounds)
             print(json.dumps({"row": row, "median": name, **medians(figures, name)}), flush=True)
