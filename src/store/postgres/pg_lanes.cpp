@@ -23,13 +23,8 @@ constexpr const char* kBegin =
     "set_config('enable_bitmapscan', 'off', true), "
     "set_config('jit', 'off', true), "
     "set_config('idle_in_transaction_session_timeout', '5s', true)";
-constexpr const char* kNextDeadline =
-    "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
-    "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
 // Tenants that need not be told of again; more than these are, each time.
 constexpr std::size_t kTenantsKnown = 100'000;
-// How often that is asked under load.
-constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
 
 // Somebody else was faster, or holds what we want: everything is undone, and may be tried again.
 bool is_collision(const Failure& failure) {
@@ -69,6 +64,7 @@ Task<void> PostgresStore::work() {
   lanes_left_ -= 1;
   slow_wake_.ring();
   news_.ring();
+  tick_.ring();
 }
 
 // What somebody else's open transaction holds up: asked for again and again, apart from all that it does not hold up.
@@ -266,6 +262,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   if (asks_deadline) connection.add(kNextDeadline);
   connection.add("COMMIT");
   attempt.is_committing = changed;
+  const std::uint64_t deadline_version = deadline_version_;
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
   if (!attempt.collided && trust_ < kTrusted && !tables.has_met_keys()) trust_ += 1;
@@ -278,11 +275,11 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   }
   if (asks_deadline) {
     deadline_asked_ = asked;
-    const Rows& deadline = results[results.size() - 2];
-    next_deadline_ms_ = deadline.is_null(0, 0) ? std::numeric_limits<std::int64_t>::max() : deadline.integer(0, 0);
+    note_deadline(read_deadline(results[results.size() - 2]), deadline_version);
   } else if (const auto first = tables.first_deadline()) {
     next_deadline_ms_ = std::min<std::int64_t>(next_deadline_ms_, to_ms(*first));
   }
+  if (changed) deadline_version_ += 1;
 }
 
 // --- keys that somebody's open transaction is inserting -------------------------------------------------------------

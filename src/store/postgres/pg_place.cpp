@@ -1,6 +1,8 @@
 // Connections as the lanes use them, and what is told to others on them.
 #include <spdlog/spdlog.h>
 
+#include <limits>
+
 #include "store/postgres/hosts.hpp"
 #include "store/postgres/pg_store.hpp"
 
@@ -88,6 +90,36 @@ void PostgresStore::note_place() {
                 {std::string("INSERT INTO latchkey.place (system, timeline) SELECT h.system, h.timeline FROM ") +
                      kHere + " WHERE NOT EXISTS (SELECT FROM latchkey.place) ON CONFLICT DO NOTHING",
                  {}});
+}
+
+// What other hosts have written is nobody's but theirs until they die: whoever is left must hear of it.
+Task<void> PostgresStore::watch_deadline() {
+  std::unique_ptr<Connection> connection;
+  Limit timer(context_.get_executor());
+  while (true) {
+    timer.set(kDeadlineEvery, [this] { tick_.ring(); });
+    co_await tick_.wait();
+    if (lanes_left_ == 0) co_return;
+    const std::uint64_t version = deadline_version_;
+    try {
+      if (!connection || connection->is_lost()) connection = co_await connect_plainly();
+      connection->add(kAsEngine);
+      connection->add(kNextDeadline);
+      const auto results = co_await connection->run(settings_.reply_max);
+      note_deadline(read_deadline(results.back()), version);
+    } catch (const Failure&) {
+      connection.reset();
+    }
+  }
+}
+
+std::int64_t PostgresStore::read_deadline(const Rows& rows) {
+  return rows.is_null(0, 0) ? std::numeric_limits<std::int64_t>::max() : rows.integer(0, 0);
+}
+
+// One that was asked for before others wrote theirs does not know of those.
+void PostgresStore::note_deadline(std::int64_t ms, std::uint64_t asked_at) {
+  next_deadline_ms_ = deadline_version_ == asked_at ? ms : std::min<std::int64_t>(next_deadline_ms_, ms);
 }
 
 // Tells whoever listens that there is work, apart from the commits that made it: a NOTIFY lets one commit happen at a

@@ -30,6 +30,7 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
     boost::asio::co_spawn(store->context_, store->work(), boost::asio::detached);
   boost::asio::co_spawn(store->context_, store->work_slowly(), boost::asio::detached);
   boost::asio::co_spawn(store->context_, store->tell_news(), boost::asio::detached);
+  boost::asio::co_spawn(store->context_, store->watch_deadline(), boost::asio::detached);
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
   return store;
 }

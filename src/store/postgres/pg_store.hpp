@@ -121,6 +121,11 @@ class PostgresStore final : public Store, private Records {
     Duration since{};
   };
   static constexpr Duration kSlowPause = std::chrono::milliseconds{10};
+  static constexpr const char* kNextDeadline =
+      "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
+      "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
+  // How often that is asked, idle or under load.
+  static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
   // Batches that met no key that was there already, before keys of jobs are taken to be new again.
   static constexpr unsigned kTrusted = 100;
@@ -141,6 +146,9 @@ class PostgresStore final : public Store, private Records {
   Task<void> look_around(pg::Connection& connection);
   Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
   Task<void> tell_news();
+  Task<void> watch_deadline();
+  static std::int64_t read_deadline(const pg::Rows& rows);
+  void note_deadline(std::int64_t ms, std::uint64_t asked_at);
   Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch);
   Task<void> try_batch(pg::Connection& connection, Batch& batch, Attempt& attempt);
   Task<bool> find_kept(pg::Connection& connection, const Attempt& attempt);
@@ -179,6 +187,8 @@ class PostgresStore final : public Store, private Records {
   unsigned lanes_left_ = 0;
   Duration deadline_asked_{};
   Alarm slow_wake_{context_.get_executor()};
+  std::uint64_t deadline_version_ = 0;  // how often something was written
+  Alarm tick_{context_.get_executor()};
   bool has_news_ = false;  // jobs were queued
   Alarm news_{context_.get_executor()};
   std::int64_t clock_mark_ms_ = 0;  // no time beyond it was used
