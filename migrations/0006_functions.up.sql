@@ -154,6 +154,8 @@ BEGIN
     IF next.seq IS NOT NULL THEN
       s := next;
     ELSIF s.status <= 2 THEN
+      -- Written again as it is: who settles it by an older snapshot, which cannot see this wait, gets 40001.
+      UPDATE latchkey.states SET seq = seq WHERE seq = predecessor.seq;
       INSERT INTO latchkey.waits (predecessor, dependent, run, tenant) VALUES (predecessor.seq, s.seq, r.id, r.tenant) ON CONFLICT DO NOTHING;
     END IF;
   END LOOP;

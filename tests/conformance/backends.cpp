@@ -1,9 +1,10 @@
 #include "base/assert.hpp"
 #include "conformance/backend.hpp"
-#include "store/memory/memory_store.hpp"
 #include "migrations/open_postgres.hpp"
+#include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
+#include "support/pg_client.hpp"
 #include "support/pg_server.hpp"
 #include "support/standings.hpp"
 
@@ -51,12 +52,40 @@ class OpenSqlite final : public OpenStore {
   std::unique_ptr<SqliteStore> store_;
 };
 
+// Databases that were set up before are emptied and used again: setting one up takes longer than most tests.
+class PreparedDatabases {
+ public:
+  std::string borrow() {
+    if (free_.empty()) return PgServer::instance().borrow_database();
+    std::string url = std::move(free_.back());
+    free_.pop_back();
+    return url;
+  }
+  void give_back(const std::string& url) {
+    PgClient(url).execute(
+        "DO $$ DECLARE one regclass; BEGIN "
+        "EXECUTE (SELECT 'TRUNCATE ' || string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' AND "
+        "relnamespace = 'latchkey'::regnamespace AND relname <> 'migrations'); "
+        "FOR one IN SELECT oid FROM pg_class WHERE relkind = 'S' AND relnamespace = 'latchkey'::regnamespace LOOP "
+        "EXECUTE format('ALTER SEQUENCE %s RESTART', one); END LOOP; END $$");
+    free_.push_back(url);
+  }
+
+ private:
+  std::vector<std::string> free_;
+};
+
+PreparedDatabases& databases() {
+  static PreparedDatabases all;
+  return all;
+}
+
 class OpenPostgres final : public OpenStore {
  public:
-  OpenPostgres() : url_(PgServer::instance().borrow_database()) { open(); }
+  OpenPostgres() : url_(databases().borrow()) { open(); }
   ~OpenPostgres() override {
     store_.reset();
-    PgServer::instance().give_back(url_);
+    databases().give_back(url_);
   }
   Store& store() override { return *store_; }
   ManualClock& clock() override { return clock_; }

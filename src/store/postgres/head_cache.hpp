@@ -28,6 +28,11 @@ class HeadCache {
       heads_.erase(order_.front().first);
     }
   }
+  void clear() {
+    heads_.clear();
+    order_.clear();
+    bytes_ = 0;
+  }
   // Its place in the order stays until its turn comes.
   void forget(Seq seq) { heads_.erase(seq); }
 

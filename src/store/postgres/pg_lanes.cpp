@@ -139,14 +139,17 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       attempt.is_unknown |= attempt.is_committing;
       connection.reset();
       counters_.forget();
+      // The next server may be another one, that has not what this one had.
+      heads_.clear();
+      tenants_.clear();
     } else {
       attempt.backend.reset();
-      try {
-        connection->add("ROLLBACK");
-        co_await connection->run(settings_.reply_max);
-      } catch (const Failure&) {
-        connection.reset();
-      }
+      if (connection) try {
+          connection->add("ROLLBACK");
+          co_await connection->run(settings_.reply_max);
+        } catch (const Failure&) {
+          connection.reset();
+        }
     }
     const bool is_held_up = failure->state == "55P03";
     if (failure->state == "23505") {
@@ -154,7 +157,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       trust_ = 0;
     }
     if (is_held_up && !attempt.is_unknown && !std::exchange(attempt.skips, true)) continue;
-    const bool may_go_on = failure->lost || is_collision(*failure);
+    const bool may_go_on = failure->lost || is_collision(*failure) || attempt.is_unknown;
     // One that cannot go on, or waits for somebody, must not hold up the others.
     if (!attempt.is_unknown && batch.size() > 1 && (!may_go_on || is_held_up)) {
       Batch rest(std::make_move_iterator(batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2)),
@@ -192,7 +195,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
 // name, because the answers are other ones too. Either way something is written: when that is durable, on a standby too
 // where there must be one, so is all that came before it.
 Task<bool> PostgresStore::find_kept(Connection& connection, const Attempt& attempt) {
-  connection.add("BEGIN");
+  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
   connection.add(kBegin);
   connection.add(
       {"INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET at = b.at "
@@ -205,7 +208,7 @@ Task<bool> PostgresStore::find_kept(Connection& connection, const Attempt& attem
 }
 
 Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attempt& attempt) {
-  connection.add("BEGIN");
+  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
   connection.add(kBegin);
   PgTables tables(random_, counters_, heads_);
   Needs needs;
@@ -262,7 +265,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   if (asks_deadline) connection.add(kNextDeadline);
   connection.add("COMMIT");
   attempt.is_committing = changed;
-  const std::uint64_t deadline_version = deadline_version_;
+  const DeadlineQuestion question(*this);
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
   if (!attempt.collided && trust_ < kTrusted && !tables.has_met_keys()) trust_ += 1;
@@ -275,11 +278,9 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   }
   if (asks_deadline) {
     deadline_asked_ = asked;
-    note_deadline(read_deadline(results[results.size() - 2]), deadline_version);
-  } else if (const auto first = tables.first_deadline()) {
-    next_deadline_ms_ = std::min<std::int64_t>(next_deadline_ms_, to_ms(*first));
+    next_deadline_ms_ = question.answer(results[results.size() - 2]);
   }
-  if (changed) deadline_version_ += 1;
+  if (const auto first = tables.first_deadline()) note_deadline(*first);
 }
 
 // --- keys that somebody's open transaction is inserting -------------------------------------------------------------

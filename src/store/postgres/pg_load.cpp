@@ -224,7 +224,7 @@ class PostgresStore::Loading {
   Statement find_ready(const ReadyName& name, const ReadyPlace& place, const std::string& columns,
                        const std::string& which, const std::string& order, std::uint32_t limit) const {
     const std::string alias = place.alias;
-    const std::string due = store_.settings_.clock ? std::to_string(to_ms(store_.clock_->now())) : kClock;
+    const std::string due = store_now();
     // One that is named twice is looked at once.
     const std::set<std::string> functions(name.functions.begin(), name.functions.end());
     Params params = Params().add(column_of(functions, Type::text)).add(std::int64_t{limit});
@@ -239,7 +239,7 @@ class PostgresStore::Loading {
 
   void add_overdue() {
     if (needs_.overdue == 0) return;
-    const std::string now = store_.settings_.clock ? std::to_string(to_ms(store_.clock_->now())) : kClock;
+    const std::string now = store_now();
     auto items = std::make_shared<std::vector<ReadyItem>>();
     add({std::string("SELECT ") + kBlockColumns +
              " FROM latchkey.blocks b WHERE b.session IS NOT NULL AND b.lease_until <= " + now +
@@ -305,6 +305,12 @@ class PostgresStore::Loading {
   }
 
  private:
+  // The database's clock, and never before the store's own, which is not set back with it.
+  std::string store_now() const {
+    const std::string own = std::to_string(to_ms(store_.clock_->now()));
+    return store_.settings_.clock ? own : std::string("(SELECT greatest(") + kClock + ", " + own + "))";
+  }
+
   std::vector<Seq> load_rows(const Rows& rows) {
     std::vector<Seq> seqs;
     for (int row = 0; row < rows.size(); ++row) {

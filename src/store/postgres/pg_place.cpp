@@ -24,7 +24,13 @@ constexpr const char* kHere =
 
 Task<std::unique_ptr<Connection>> PostgresStore::connect() {
   auto connection = co_await connect_plainly();
-  co_await look_around(*connection);
+  std::optional<Failure> failure;
+  try {
+    co_await look_around(*connection);
+  } catch (const Failure& found) {
+    failure.emplace(found.state, found.what(), true);  // whatever it was: there is no connection
+  }
+  if (failure) throw *failure;
   co_return connection;
 }
 
@@ -61,7 +67,7 @@ Task<void> PostgresStore::look_around(Connection& connection) {
       "p.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)");
   const auto same = co_await connection.run(settings_.reply_max);
   if (!same.back().empty()) co_return;
-  connection.add("BEGIN");
+  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
   connection.add("SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '5s', true)");
   connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
                  " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");
@@ -97,29 +103,34 @@ Task<void> PostgresStore::watch_deadline() {
   std::unique_ptr<Connection> connection;
   Limit timer(context_.get_executor());
   while (true) {
+    if (lanes_left_ == 0) co_return;
     timer.set(kDeadlineEvery, [this] { tick_.ring(); });
     co_await tick_.wait();
     if (lanes_left_ == 0) co_return;
-    const std::uint64_t version = deadline_version_;
+    const DeadlineQuestion question(*this);
     try {
       if (!connection || connection->is_lost()) connection = co_await connect_plainly();
       connection->add(kAsEngine);
       connection->add(kNextDeadline);
       const auto results = co_await connection->run(settings_.reply_max);
-      note_deadline(read_deadline(results.back()), version);
+      next_deadline_ms_ = question.answer(results.back());
     } catch (const Failure&) {
       connection.reset();
     }
   }
 }
 
-std::int64_t PostgresStore::read_deadline(const Rows& rows) {
-  return rows.is_null(0, 0) ? std::numeric_limits<std::int64_t>::max() : rows.integer(0, 0);
+// What others write while it is asked, the answer does not know of.
+PostgresStore::DeadlineQuestion::DeadlineQuestion(PostgresStore& store)
+    : store_(store), written_(store.questions_.insert(store.questions_.end(), kNever)) {}
+PostgresStore::DeadlineQuestion::~DeadlineQuestion() { store_.questions_.erase(written_); }
+std::int64_t PostgresStore::DeadlineQuestion::answer(const Rows& rows) const {
+  return rows.is_null(0, 0) ? *written_ : std::min(rows.integer(0, 0), *written_);
 }
 
-// One that was asked for before others wrote theirs does not know of those.
-void PostgresStore::note_deadline(std::int64_t ms, std::uint64_t asked_at) {
-  next_deadline_ms_ = deadline_version_ == asked_at ? ms : std::min<std::int64_t>(next_deadline_ms_, ms);
+void PostgresStore::note_deadline(Instant written) {
+  next_deadline_ms_ = std::min<std::int64_t>(next_deadline_ms_, to_ms(written));
+  for (std::int64_t& one : questions_) one = std::min(one, to_ms(written));
 }
 
 // Tells whoever listens that there is work, apart from the commits that made it: a NOTIFY lets one commit happen at a

@@ -13,6 +13,8 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <deque>
+#include <limits>
+#include <list>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -130,6 +132,20 @@ class PostgresStore final : public Store, private Records {
   // Batches that met no key that was there already, before keys of jobs are taken to be new again.
   static constexpr unsigned kTrusted = 100;
   class Loading;  // pg_load.cpp
+  // From asking for the next deadline to its answer.
+  class DeadlineQuestion {
+   public:
+    explicit DeadlineQuestion(PostgresStore& store);
+    ~DeadlineQuestion();
+    DeadlineQuestion(const DeadlineQuestion&) = delete;
+    DeadlineQuestion& operator=(const DeadlineQuestion&) = delete;
+    std::int64_t answer(const pg::Rows& rows) const;
+
+   private:
+    static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+    PostgresStore& store_;
+    const std::list<std::int64_t>::iterator written_;
+  };
   // From where on jobs are looked for.
   struct ReadyMark {
     std::optional<Instant> from;
@@ -147,8 +163,8 @@ class PostgresStore final : public Store, private Records {
   Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
   Task<void> tell_news();
   Task<void> watch_deadline();
-  static std::int64_t read_deadline(const pg::Rows& rows);
-  void note_deadline(std::int64_t ms, std::uint64_t asked_at);
+  // The batch has written something that time alone changes then.
+  void note_deadline(Instant written);
   Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch);
   Task<void> try_batch(pg::Connection& connection, Batch& batch, Attempt& attempt);
   Task<bool> find_kept(pg::Connection& connection, const Attempt& attempt);
@@ -187,7 +203,7 @@ class PostgresStore final : public Store, private Records {
   unsigned lanes_left_ = 0;
   Duration deadline_asked_{};
   Alarm slow_wake_{context_.get_executor()};
-  std::uint64_t deadline_version_ = 0;  // how often something was written
+  std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked
   Alarm tick_{context_.get_executor()};
   bool has_news_ = false;  // jobs were queued
   Alarm news_{context_.get_executor()};

@@ -55,7 +55,8 @@ void PgTables::end_load(const std::vector<Seq>& runs) {
     const auto known = runs_.find(seq);
     if (known != runs_.end() && known->second.stored != Place::peeked) continue;
     runs_.erase(seq);
-    if (find_block(seq) || rows_.contains(seq) || outcomes_.contains(seq)) continue;
+    // An outcome is not locked: it may have been purged before its head was read.
+    if (find_block(seq) || rows_.contains(seq) || (outcomes_.contains(seq) && own_heads_.contains(seq))) continue;
     // It exists, and lies in a row that somebody holds, or made a moment ago. Or it was here once and is purged.
     const bool exists = own_heads_.contains(seq);
     heads_.forget(seq);
@@ -156,8 +157,13 @@ void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
 }
 
 std::optional<Run> PgTables::find(RunId id) {
-  const auto& run = slot_of(seq_in(id)).now;
-  return run && run->id() == id ? run : std::nullopt;
+  const RunSlot& slot = slot_of(seq_in(id));
+  // Who asks by id may go by what it finds without writing to it.
+  if (slot.stored == Place::peeked) {
+    needs_.runs.insert(seq_in(id));
+    throw Missing{};
+  }
+  return slot.now && slot.now->id() == id ? slot.now : std::nullopt;
 }
 
 std::optional<Run> PgTables::find_latest(const KeyName& name) {
@@ -170,7 +176,12 @@ std::optional<Run> PgTables::find_latest(const KeyName& name) {
   }
   if (!at->second.now) return std::nullopt;
   if (!at->second.is_held && !at->second.is_changed) peeked_.insert(key);
-  const auto& run = slot_of(*at->second.now).now;
+  const RunSlot& slot = slot_of(*at->second.now);
+  if (at->second.is_held && slot.stored == Place::peeked) {
+    needs_.runs.insert(*at->second.now);
+    throw Missing{};
+  }
+  const auto& run = slot.now;
   // A key goes with its run. Only where nobody can have moved either is one without the other believed.
   if (!run && !at->second.is_held) throw Held{};
   if (!run) return std::nullopt;
@@ -339,6 +350,8 @@ void PgTables::load_waits(const std::vector<Seq>& predecessors) {
 
 void PgTables::add_wait(RunId predecessor, RunId dependent) {
   const Seq seq = seq_in(predecessor);
+  // Written again as it is: a transaction with an older snapshot, which cannot see who waits, may then not settle it.
+  set_run(seq, slot_of(seq).now);
   remember(wait_changes_, {seq, dependent});
   wait_changes_[{seq, dependent}] = true;
   if (!knows_waits(seq)) return;

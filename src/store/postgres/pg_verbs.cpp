@@ -65,7 +65,10 @@ void plan_key(Needs& needs, const ClaimRequest& request) {
 }
 void plan_key(Needs& needs, const EnqueueRequest& request) {
   needs.counters += 1;
-  if (const auto hash = lookup_hash(request)) needs.new_keys.insert(name_key(*hash));
+  const auto hash = lookup_hash(request);
+  if (!hash) return;
+  // What is refused for its predecessors writes no key, and so would not be judged.
+  (request.after.empty() ? needs.new_keys : needs.keys).insert(name_key(*hash));
 }
 
 constexpr Duration kBatchesKept = std::chrono::hours{1};
@@ -103,7 +106,20 @@ void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
 }
 void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   const auto shared = share(std::move(requests));
-  submit(std::move(done), plan_runs(shared), each<apply_extend>(shared));
+  // One that somebody holds must not keep the others from being extended.
+  submit(std::move(done), plan_runs(shared), [shared](Applying with) {
+    std::vector<ExtendReply> replies;
+    for (const ExtendRequest& request : *shared) {
+      static_cast<PgTables&>(with.tables).begin_request();
+      try {
+        replies.push_back(apply_extend(with, request));
+      } catch (const Held&) {
+        if (shared->size() == 1) throw;  // it is asked for again, apart
+        replies.emplace_back(Error{Code::STORE_UNAVAILABLE, "somebody's open transaction holds this run"});
+      }
+    }
+    return replies;
+  });
 }
 void PostgresStore::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
   const auto shared = share(std::move(requests));
