@@ -172,7 +172,7 @@ std::string_view Rows::bytes(int row, int column) const {
 Uuid Rows::uuid(int row, int column) const {
   Uuid id;
   const auto value = bytes(row, column);
-  std::memcpy(id.bytes.data(), value.data(), std::min(value.size(), id.bytes.size()));
+  std::copy_n(value.begin(), std::min(value.size(), id.bytes.size()), id.bytes.begin());
   return id;
 }
 
