@@ -1,5 +1,5 @@
-// Tables: what one transaction of an embedded back end can read and write. store/apply.cpp turns commands into these
-// calls, so that memory and SQLite share every rule and differ only in where rows lie.
+// Tables: what one transaction of a back end can read and write. store/apply.cpp turns commands into these calls, so
+// that memory, SQLite and PostgreSQL share every rule and differ only in where rows lie.
 //
 // Used by one thread at a time, inside a transaction that the back end opens and commits. A failed write throws
 // TablesError; the back end then rolls everything back, its memory included.

@@ -2,12 +2,12 @@
 // take what waits, read and lock the rows of all of it in one round trip, apply it by the same rules as the embedded
 // stores, and write it in another. One thread drives them all.
 //
-// What the database judges: `keys` who has a key, a run's row and its fence who owns and settles it, a unique index
-// which dead letter is open. Two batches that meet wait for each other's rows, in one order; what still collides is
-// undone and applied again.
+// What the database judges: `keys` who has a key, a block's row or a run's own with its fence who owns and settles it,
+// a unique index which dead letter is open. Two batches that meet wait a moment for each other's rows, in one order;
+// what is held for longer goes apart and is asked for again; what still collides is undone and applied again.
 //
-// Failure: a batch whose commit is unknown is applied again, command by command guarded by claim ids, fences and
-// states, until the database says what is so. What was certainly not kept is answered STORE_UNAVAILABLE.
+// Failure: a batch whose commit is unknown is looked for by its name before anything is answered or tried again. What
+// was certainly not kept is answered STORE_UNAVAILABLE.
 #pragma once
 
 #include <atomic>

@@ -59,12 +59,6 @@ struct Needs {
   std::uint32_t overdue = 0;  // how many
   std::vector<std::pair<std::string, Statement>> questions;
   std::uint32_t counters = 0;
-  bool fences = false;
-
-  bool empty() const {
-    return runs.empty() && heads.empty() && keys.empty() && held_keys.empty() && new_keys.empty() && waits.empty() &&
-           letters.empty() && ready.empty() && overdue == 0 && questions.empty() && counters == 0 && !fences;
-  }
 };
 
 // Counters for new ids, drawn by the thousand and used by one batch after the other.
@@ -89,7 +83,6 @@ class PgTables final : public Tables {
   Needs take_needs() { return std::exchange(needs_, {}); }
   // Statements for what was written since the last time. One that finds a key or an open letter taken meanwhile fails.
   std::vector<Statement> take_writes();
-  bool has_writes() const;
   bool has_changed() const { return changed_; }
   // Around each command, and each request of one.
   void begin_command() {

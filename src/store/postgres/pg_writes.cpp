@@ -7,16 +7,6 @@
 
 namespace latchkey::pg {
 
-bool PgTables::has_writes() const {
-  const auto any = [](const auto& map) {
-    for (const auto& [key, slot] : map)
-      if (slot.is_changed) return true;
-    return false;
-  };
-  return !own_writes_.empty() || !wait_changes_.empty() || !waits_forgotten_.empty() || any(runs_) || any(keys_) ||
-         any(letters_);
-}
-
 std::vector<Statement> PgTables::take_writes() {
   std::vector<Statement> writes;
   put_run_writes(writes);
