@@ -2,12 +2,12 @@
 --
 -- A run's head never changes and is appended to `runs`. What becomes of it lies in one of three places:
 --   blocks    jobs that were enqueued together and have all fared alike: one row for a whole range of them
---   outcomes  jobs that completed at their first try: appended
+--   outcomes  jobs that completed at their first try, with their neighbours that ended alike: appended
 --   states    everything else: a row for each run, changed in place
 -- A run goes from a block to an outcome or to a row of its own, never back. `all_states` puts it together.
 --
--- The judges: `keys` who has a key; a block's row or a run's own, with its fence, who owns it; the primary key of
--- `outcomes` who settled; a unique index which dead letter is open.
+-- The judges: `keys` who has a key; a block's row or a run's own, with its fence, who owns it and settles it; a unique index
+-- which dead letter is open.
 CREATE SCHEMA latchkey;
 
 -- Which PostgreSQL this is: another one (restored, or promoted) may have lost what the last one promised.
@@ -84,12 +84,14 @@ CREATE INDEX blocks_ready_of_tenant ON latchkey.blocks (tenant, function, priori
 CREATE INDEX blocks_leased ON latchkey.blocks (lease_until) WHERE session IS NOT NULL;
 
 CREATE TABLE latchkey.outcomes (
-  seq bigint PRIMARY KEY,
+  lo bigint PRIMARY KEY,          -- the first and the last run, as in blocks; who settles a block's runs holds its row
+  hi bigint NOT NULL,
   tenant text NOT NULL,
-  fence bigint NOT NULL,
+  fence_from bigint NOT NULL,
   started_at bigint NOT NULL,
   at bigint NOT NULL,
-  result bytea
+  result bytea,
+  CHECK (hi BETWEEN lo AND lo + 999)
 );
 
 CREATE TABLE latchkey.states (
@@ -209,13 +211,13 @@ CREATE TABLE latchkey.tokens (
 -- Every run's state, wherever it lies, in the columns of `states`.
 CREATE VIEW latchkey.all_states WITH (security_invoker = true) AS
 SELECT r.seq, r.tenant, r.function, r.priority,
-  CASE WHEN s.seq IS NOT NULL THEN s.status WHEN o.seq IS NOT NULL THEN 3 WHEN b.session IS NOT NULL THEN 1 ELSE 0 END AS status,
+  CASE WHEN s.seq IS NOT NULL THEN s.status WHEN o.lo IS NOT NULL THEN 3 WHEN b.session IS NOT NULL THEN 1 ELSE 0 END AS status,
   coalesce(s.origin, 1) AS origin,
   coalesce(s.generation, 1) AS generation,
-  coalesce(s.attempt, CASE WHEN o.seq IS NULL AND b.session IS NULL THEN 0 ELSE 1 END) AS attempt,
+  coalesce(s.attempt, CASE WHEN o.lo IS NULL AND b.session IS NULL THEN 0 ELSE 1 END) AS attempt,
   coalesce(s.attempts_max, r.retries + 1) AS attempts_max,
-  coalesce(s.attempts_total, CASE WHEN o.seq IS NULL AND b.session IS NULL THEN 0 ELSE 1 END) AS attempts_total,
-  coalesce(s.fence, o.fence, b.fence_from + r.seq, 0) AS fence,
+  coalesce(s.attempts_total, CASE WHEN o.lo IS NULL AND b.session IS NULL THEN 0 ELSE 1 END) AS attempts_total,
+  coalesce(s.fence, o.fence_from + r.seq, b.fence_from + r.seq, 0) AS fence,
   coalesce(s.first_attempt_at, o.started_at, b.started_at, 0) AS first_attempt_at,
   coalesce(s.waiting_for, 0) AS waiting_for,
   coalesce(s.failures, 0) AS failures,
@@ -231,9 +233,13 @@ SELECT r.seq, r.tenant, r.function, r.priority,
   coalesce(s.deadline, b.lease_until) AS deadline
 FROM latchkey.runs r
 LEFT JOIN latchkey.states s ON s.seq = r.seq
-LEFT JOIN latchkey.outcomes o ON o.seq = r.seq
+LEFT JOIN LATERAL (
+  SELECT * FROM latchkey.outcomes i
+  WHERE s.seq IS NULL AND i.lo <= r.seq AND i.lo > r.seq - 1000
+  ORDER BY i.lo DESC LIMIT 1      -- the nearest below: if that does not have it, none has
+) o ON o.hi >= r.seq
 LEFT JOIN LATERAL (
   SELECT * FROM latchkey.blocks i
-  WHERE s.seq IS NULL AND o.seq IS NULL AND i.lo <= r.seq AND i.lo > r.seq - 1000
-  ORDER BY i.lo DESC LIMIT 1      -- the nearest below: if that does not have it, none has
+  WHERE s.seq IS NULL AND o.lo IS NULL AND i.lo <= r.seq AND i.lo > r.seq - 1000
+  ORDER BY i.lo DESC LIMIT 1
 ) b ON b.hi >= r.seq;

@@ -207,7 +207,7 @@ BEGIN
     AND hi >= of_seq
   FOR UPDATE;
   IF NOT FOUND THEN RETURN; END IF;
-  IF EXISTS (SELECT FROM latchkey.states s WHERE s.seq = of_seq) OR EXISTS (SELECT FROM latchkey.outcomes o WHERE o.seq = of_seq) THEN RETURN; END IF;
+  IF EXISTS (SELECT FROM latchkey.states s WHERE s.seq = of_seq) OR (latchkey.peek_state(of_seq)).status = 3 THEN RETURN; END IF;
   INSERT INTO latchkey.states SELECT a.* FROM latchkey.all_states a WHERE a.seq = of_seq;
   IF b.lo = b.hi THEN
     DELETE FROM latchkey.blocks WHERE lo = b.lo;

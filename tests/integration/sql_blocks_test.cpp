@@ -121,7 +121,7 @@ TEST_F(SqlBlocks, ALostLastTryIsOpenedAgainByItsNextCaller) {
 TEST_F(SqlBlocks, AnOutcomeIsReplayedAndStays) {
   put_block(1, 2, 10min);
   admin.run(
-      "INSERT INTO latchkey.outcomes SELECT 1, 'default', 9001, started_at, started_at + 500, 'done' FROM "
+      "INSERT INTO latchkey.outcomes SELECT 1, 1, 'default', 9000, started_at, started_at + 500, 'done' FROM "
       "latchkey.blocks; UPDATE latchkey.blocks SET lo = 2");
   EXPECT_EQ(caller.row("SELECT status, result_text FROM latchkey.begin_run('f', 'k1')"),
             (std::vector<Value>{"replayed", "done"}));

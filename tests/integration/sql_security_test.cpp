@@ -38,7 +38,7 @@ class SqlHostile : public SqlTest {
               number + ", '" + tenant + "', '" + tenant +
               "', 0, 0);"
               "INSERT INTO latchkey.outcomes VALUES (" +
-              number + ", '" + tenant + "', 1, 0, 1, '" + tenant +
+              number + ", " + number + ", '" + tenant + "', 1, 0, 1, '" + tenant +
               "');"
               "INSERT INTO latchkey.duplicates VALUES (" +
               number + ", '" + tenant + "', '" + tenant +

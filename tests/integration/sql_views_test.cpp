@@ -100,8 +100,8 @@ TEST_F(SqlViews, RunsInBlocksAndOutcomesAreShownToo) {
     head.key_hash = hash_key(kOrg, "f", head.key);
     store_run(admin, a_job_run(Queued{now}, head));
   }
-  admin.run("DELETE FROM latchkey.states; INSERT INTO latchkey.outcomes VALUES (1, '" + kOrg +
-            "', 5, 1000, 1700, '[1]'); "
+  admin.run("DELETE FROM latchkey.states; INSERT INTO latchkey.outcomes VALUES (1, 1, '" + kOrg +
+            "', 4, 1000, 1700, '[1]'); "
             "INSERT INTO latchkey.blocks VALUES (2, 2, '" +
             kOrg +
             "', 'f', 0, 0, 10, 2000, 9999999999999, 60000, gen_random_uuid()); "

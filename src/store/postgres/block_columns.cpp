@@ -58,21 +58,42 @@ Bulk BlockColumns::bulk() const {
            {"session", &session}}};
 }
 
+namespace {
+
+// Whether these two may lie in one row.
+bool ended_alike(const Run& one, const Run& other) {
+  const auto& a = std::get<Completed>(one.state);
+  const auto& b = std::get<Completed>(other.state);
+  const auto fence_from = [](const Run& run) { return static_cast<std::int64_t>(run.fence) - seq_in(run.id()); };
+  return fence_from(one) == fence_from(other) && one.first_attempt_at == other.first_attempt_at && a.at == b.at &&
+         a.result == b.result && one.head->tenant == other.head->tenant;
+}
+
+}  // namespace
+
 Statement insert_outcomes(std::span<const Run* const> runs) {
-  Column seq{Type::int8}, tenant{Type::text}, fence{Type::int8}, started_at{Type::int8}, at{Type::int8},
-      result{Type::bytes};
-  for (const Run* run : runs) {
-    const auto& completed = std::get<Completed>(run->state);
-    seq.add(seq_in(run->id()));
-    tenant.add(run->head->tenant);
-    fence.add(static_cast<std::int64_t>(run->fence));
-    started_at.add(to_ms(run->first_attempt_at));
+  Column lo{Type::int8}, hi{Type::int8}, tenant{Type::text}, fence_from{Type::int8}, started_at{Type::int8},
+      at{Type::int8}, result{Type::bytes};
+  for (std::size_t i = 0; i < runs.size();) {
+    const Run& run = *runs[i];
+    const Seq first = seq_in(run.id());
+    Seq last = first;
+    while (++i < runs.size() && seq_in(runs[i]->id()) == last + 1 && last + 1 - first < kBlockMax &&
+           ended_alike(run, *runs[i]))
+      last += 1;
+    const auto& completed = std::get<Completed>(run.state);
+    lo.add(first);
+    hi.add(last);
+    tenant.add(run.head->tenant);
+    fence_from.add(static_cast<std::int64_t>(run.fence) - first);
+    started_at.add(to_ms(run.first_attempt_at));
     at.add(to_ms(completed.at));
     result.add_or_null(completed.result);
   }
-  return Bulk{{{"seq", &seq},
+  return Bulk{{{"lo", &lo},
+               {"hi", &hi},
                {"tenant", &tenant},
-               {"fence", &fence},
+               {"fence_from", &fence_from},
                {"started_at", &started_at},
                {"at", &at},
                {"result", &result}}}

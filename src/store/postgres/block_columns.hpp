@@ -15,8 +15,8 @@ inline constexpr const char* kBlockColumns =
 inline constexpr int kBlockDueColumn = 5;
 Block read_block(const Rows& rows, int row);
 
-// Of latchkey.outcomes as o, behind its seq.
-inline constexpr const char* kOutcomeColumns = "o.seq, o.fence, o.started_at, o.at, o.result";
+// Of latchkey.outcomes as o, for the run x, behind its seq.
+inline constexpr const char* kOutcomeColumns = "x.seq, o.fence_from + x.seq, o.started_at, o.at, o.result";
 PlainOutcome read_outcome(const Rows& rows, int row);
 
 struct BlockColumns {
@@ -27,7 +27,8 @@ struct BlockColumns {
   Bulk bulk() const;
 };
 
-// Of runs that is_plain_outcome() holds for.
+// Of runs that is_plain_outcome() holds for, in the order of their counters: neighbours that ended alike lie in one
+// row.
 Statement insert_outcomes(std::span<const Run* const> runs);
 
 }  // namespace latchkey::pg

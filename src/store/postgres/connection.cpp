@@ -10,6 +10,13 @@ namespace latchkey::pg {
 namespace asio = boost::asio;
 using asio::posix::stream_descriptor;
 
+namespace {
+
+// BEGIN and COMMIT are planned by nobody; texts that vary more than this are not worth their place.
+constexpr std::size_t kNamedFrom = 40, kNamesMost = 256;
+
+}  // namespace
+
 Task<std::unique_ptr<Connection>> Connection::connect(std::string url, Duration limit) {
   const auto executor = co_await asio::this_coro::executor;
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle(PQconnectStart(url.c_str()), &PQfinish);
@@ -58,15 +65,31 @@ void Connection::raise() {
   throw Failure("", PQerrorMessage(handle_.get()), true);
 }
 
+const std::string* Connection::name_of(const Statement& statement, const std::vector<Oid>& types) {
+  if (!keeps_plans_ || statement.sql.size() < kNamedFrom) return nullptr;
+  if (const auto known = names_.find(statement.sql); known != names_.end()) return &known->second;
+  if (names_.size() >= kNamesMost) return nullptr;
+  const std::string name = "latchkey" + std::to_string(next_name_++);
+  if (PQsendPrepare(handle_.get(), name.c_str(), statement.sql.c_str(), static_cast<int>(types.size()), types.data()) !=
+      1)
+    raise();
+  added_.emplace_back(statement.sql);
+  return &names_.emplace(statement.sql, name).first->second;
+}
+
 void Connection::add(const Statement& statement) {
   const auto types = statement.params.types();
   const auto values = statement.params.values();
   const auto lengths = statement.params.lengths();
+  const auto count = static_cast<int>(types.size());
   const std::vector<int> formats(types.size(), 1);
-  if (PQsendQueryParams(handle_.get(), statement.sql.c_str(), static_cast<int>(types.size()), types.data(),
-                        values.data(), lengths.data(), formats.data(), 1) != 1)
-    raise();
-  added_ += 1;
+  const std::string* name = name_of(statement, types);
+  const int sent =
+      name ? PQsendQueryPrepared(handle_.get(), name->c_str(), count, values.data(), lengths.data(), formats.data(), 1)
+           : PQsendQueryParams(handle_.get(), statement.sql.c_str(), count, types.data(), values.data(), lengths.data(),
+                               formats.data(), 1);
+  if (sent != 1) raise();
+  added_.emplace_back();
 }
 
 Task<void> Connection::wait(stream_descriptor::wait_type what) {
@@ -100,35 +123,48 @@ Task<std::vector<Rows>> Connection::run(Duration limit) {
   co_return results;
 }
 
+// Each statement's results end with a null.
+Task<void> Connection::end_statement() {
+  if ((co_await next_result()) != nullptr) raise();
+}
+
 Task<std::vector<Rows>> Connection::collect() {
   if (PQpipelineSync(handle_.get()) != 1) raise();
-  const std::size_t expected = std::exchange(added_, 0);
+  const auto expected = std::exchange(added_, {});
   co_await send_all();
   std::vector<Rows> results;
   std::optional<Failure> failure;
-  for (std::size_t i = 0; i <= expected; ++i) {
+  for (const auto& text : expected) {
     PGresult* result = co_await next_result();
     if (!result) raise();
-    // Behind the first failure everything is "aborted" up to the sync.
-    if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED) {
-      PQclear(result);
-    } else {
-      try {
-        results.push_back(check(handle_.get(), result));
-      } catch (const Failure& found) {
-        if (!failure) failure.emplace(found);
-        if (found.lost) {
-          lost_ = true;
-          break;
-        }
-      }
-    }
-    // Each statement's results end with a null; the sync has none.
-    if (i < expected && (co_await next_result()) != nullptr) raise();
+    const bool is_done = take_result(result, results, failure);
+    if (lost_) throw *failure;
+    if (text && is_done) results.pop_back();
+    if (text && !is_done) names_.erase(*text);
+    co_await end_statement();
   }
+  PGresult* sync = co_await next_result();
+  if (!sync) raise();
+  take_result(sync, results, failure);
   if (failure) throw *failure;
-  results.pop_back();  // the sync
+  results.pop_back();
   co_return results;
+}
+
+// Whether it was carried out. Behind the first failure everything is "aborted" up to the sync.
+bool Connection::take_result(PGresult* result, std::vector<Rows>& results, std::optional<Failure>& failure) {
+  if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED) {
+    PQclear(result);
+    return false;
+  }
+  try {
+    results.push_back(check(handle_.get(), result));
+    return true;
+  } catch (const Failure& found) {
+    if (!failure) failure.emplace(found);
+    lost_ |= found.lost;
+    return false;
+  }
 }
 
 }  // namespace latchkey::pg

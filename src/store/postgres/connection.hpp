@@ -1,12 +1,16 @@
 // Connection: one connection to PostgreSQL, driven by coroutines of one io_context; it has no thread. Statements that
 // are queued go out together, in libpq's pipeline mode: a batch costs one round trip, not one per statement.
 //
-// Statements are parsed anew each time: named ones do not survive a pooler in transaction mode, and plans made on empty
-// tables would stay.
+// Statements are parsed anew each time until keep_plans(): behind a pooler in transaction mode the next one may be
+// answered by a session that has never heard of this one's.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "base/alarm.hpp"
 #include "base/task.hpp"
@@ -30,6 +34,11 @@ class Connection {
   Task<std::vector<Rows>> run(Duration limit);
   // The server warned during the last run(): at a commit, that it may not be replicated.
   bool has_warned() const { return warned_; }
+  // Whether the session with that process is this connection's own: no pooler lends it.
+  bool is_served_by(std::int64_t process) const { return PQbackendPID(handle_.get()) == process; }
+  // From now on statements are parsed and planned once, and named by their text.
+  void keep_plans() { keeps_plans_ = true; }
+  bool does_keep_plans() const { return keeps_plans_; }
   bool is_lost() const { return lost_ || PQstatus(handle_.get()) == CONNECTION_BAD; }
 
  private:
@@ -39,10 +48,18 @@ class Connection {
   Task<PGresult*> next_result();
   [[noreturn]] void raise();
   Task<std::vector<Rows>> collect();
+  Task<void> end_statement();
+  bool take_result(PGresult* result, std::vector<Rows>& results, std::optional<Failure>& failure);
+  // The name it is kept by; sends it first if it is new. None: it is not worth a name.
+  const std::string* name_of(const Statement& statement, const std::vector<Oid>& types);
 
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
   boost::asio::posix::stream_descriptor socket_;
-  std::size_t added_ = 0;
+  // What is on its way: a statement's text where that is to be kept by a name, none where it is carried out.
+  std::vector<std::optional<std::string>> added_;
+  std::unordered_map<std::string, std::string> names_;
+  unsigned next_name_ = 0;
+  bool keeps_plans_ = false;
   Limit limit_;
   bool lost_ = false;
   bool warned_ = false;

@@ -14,15 +14,6 @@ using namespace pg;
 
 namespace {
 
-// Every transaction begins so. Plans must not depend on what the tables were like when they were last analysed: every
-// statement is made for its indexes.
-constexpr const char* kBegin =
-    "SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '50ms', true), "
-    "set_config('enable_seqscan', 'off', true), "
-    "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
-    "set_config('enable_bitmapscan', 'off', true), "
-    "set_config('jit', 'off', true), "
-    "set_config('idle_in_transaction_session_timeout', '5s', true)";
 // Tenants that need not be told of again; more than these are, each time.
 constexpr std::size_t kTenantsKnown = 100'000;
 
@@ -47,7 +38,6 @@ Task<PostgresStore::Batch> PostgresStore::next_batch() {
         batch.push_back(std::move(waiting_.front()));
         waiting_.pop_front();
       }
-      waiting_size_ = waiting_.size();
       if (!batch.empty() || closing_) co_return batch;
     }
     co_await wake_.wait();
@@ -151,6 +141,12 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
           connection.reset();
         }
     }
+    // A pooler that we did not recognise gave us another's session, or ours was changed behind our back.
+    const bool has_lost_names = failure->state == "26000" || failure->state == "42P05" || failure->state == "0A000";
+    if (has_lost_names && std::exchange(keeps_plans_, false)) {
+      connection.reset();
+      continue;
+    }
     const bool is_held_up = failure->state == "55P03";
     if (failure->state == "23505") {
       attempt.collided = true;
@@ -195,8 +191,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
 // name, because the answers are other ones too. Either way something is written: when that is durable, on a standby too
 // where there must be one, so is all that came before it.
 Task<bool> PostgresStore::find_kept(Connection& connection, const Attempt& attempt) {
-  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
-  connection.add(kBegin);
+  begin(connection);
   connection.add(
       {"INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET at = b.at "
        "RETURNING at",
@@ -204,12 +199,11 @@ Task<bool> PostgresStore::find_kept(Connection& connection, const Attempt& attem
   connection.add("COMMIT");
   const auto results = co_await connection.run(settings_.reply_max);
   if (connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
-  co_return results[2].integer(0, 0) >= 0;
+  co_return results[results.size() - 2].integer(0, 0) >= 0;
 }
 
 Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attempt& attempt) {
-  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
-  connection.add(kBegin);
+  begin(connection);
   PgTables tables(random_, counters_, heads_);
   Needs needs;
   std::vector<PgCommand*> left;
@@ -260,8 +254,8 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   if (changed)
     connection.add(
         {"INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)", Params().add(attempt.name).add(to_ms(now))});
-  const Duration asked = host_.elapsed();
-  const bool asks_deadline = changed && (waiting_size_ == 0 || asked - deadline_asked_ > kDeadlineEvery);
+  // What was written since can only have brought it nearer, which is known; a sweep wants to know how far it is now.
+  const bool asks_deadline = tables.has_swept();
   if (asks_deadline) connection.add(kNextDeadline);
   connection.add("COMMIT");
   attempt.is_committing = changed;
@@ -276,10 +270,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
     has_news_ = true;
     news_.ring();
   }
-  if (asks_deadline) {
-    deadline_asked_ = asked;
-    next_deadline_ms_ = question.answer(results[results.size() - 2]);
-  }
+  if (asks_deadline) next_deadline_ms_ = question.answer(results[results.size() - 2]);
   if (const auto first = tables.first_deadline()) note_deadline(*first);
 }
 

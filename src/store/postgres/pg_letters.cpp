@@ -65,8 +65,8 @@ std::optional<DeadLetter> PgTables::find_dead_letter(Uuid id) {
 std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
   const Rows& rows = ask(name_of("members", dead_letter, write_place(after) + "/" + std::to_string(limit)), [&] {
     return Statement{std::string("SELECT ") + kMemberColumns +
-                         " FROM latchkey.dead_letter_members WHERE letter = $1 AND (seq, generation) > ($2, $3) "
-                         "ORDER BY seq, generation LIMIT $4",
+                         " FROM latchkey.dead_letter_members WHERE (letter, seq, generation) > ($1, $2, $3) AND "
+                         "letter <= $1 ORDER BY letter, seq, generation LIMIT $4",
                      Params()
                          .add(seq_in(dead_letter))
                          .add(static_cast<std::int64_t>(after.counter))

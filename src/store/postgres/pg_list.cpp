@@ -81,23 +81,24 @@ std::string from_bad_rows(const ListQuery& query, const Place& place) {
          head_is_listed(query, "s.seq") + newest_at("s", "$6");
 }
 
-// Blocks share no run: the order of their beginnings is that of their runs, and where every run of a block is listed,
-// as many blocks as runs are enough.
-std::string from_blocks(const ListQuery& query, const Place& place) {
-  const std::string taken = query.status == Status::running ? " IS NOT NULL" : " IS NULL";
-  const std::string blocks = "SELECT b.lo, b.hi FROM latchkey.blocks b WHERE b.lo < $1 AND b.session" + taken +
-                             within("b", place) + " ORDER BY b.lo DESC" +
-                             (head_conditions(query).empty() ? " LIMIT $6" : "");
-  return "SELECT x.seq FROM (" + blocks +
+// The runs of ranges that share none: the order of their beginnings is that of their runs, and where every run is
+// listed, as many ranges as runs are enough.
+std::string each_of(const std::string& ranges, const ListQuery& query) {
+  return "SELECT x.seq FROM (" + ranges + (head_conditions(query).empty() ? " LIMIT $6" : "") +
          ") b CROSS JOIN LATERAL generate_series(least(b.hi, $1 - 1), b.lo, -1) x (seq)" + " WHERE true" +
          head_is_listed(query, "x.seq") + " ORDER BY b.lo DESC, x.seq DESC LIMIT $6";
 }
 
-// A run that was opened again has a row too, which counts.
+std::string from_blocks(const ListQuery& query, const Place& place) {
+  const std::string taken = query.status == Status::running ? " IS NOT NULL" : " IS NULL";
+  return each_of("SELECT b.lo, b.hi FROM latchkey.blocks b WHERE b.lo < $1 AND b.session" + taken + within("b", place) +
+                     " ORDER BY b.lo DESC",
+                 query);
+}
+
+// As blocks do.
 std::string from_outcomes(const ListQuery& query) {
-  return "SELECT o.seq FROM latchkey.outcomes o WHERE o.seq < $1 AND (SELECT true FROM latchkey.states s WHERE s.seq = "
-         "o.seq) IS NULL" +
-         head_is_listed(query, "o.seq") + " ORDER BY o.seq DESC LIMIT $6";
+  return each_of("SELECT o.lo, o.hi FROM latchkey.outcomes o WHERE o.lo < $1 ORDER BY o.lo DESC", query);
 }
 
 std::string newest_of(const std::string& one, const std::string& other) {

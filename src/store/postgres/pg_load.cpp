@@ -114,8 +114,9 @@ class PostgresStore::Loading {
          ranges.params()},
         [this](const Rows& rows) { load_rows(rows); });
     add({std::string("SELECT ") + kOutcomeColumns +
-             " FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.outcomes i WHERE i.seq BETWEEN u.lo "
-             "AND u.hi) o",
+             " FROM unnest($1, $2) AS u(lo, hi), LATERAL ((SELECT * FROM latchkey.outcomes i WHERE i.lo > u.lo - 1000 "
+             "AND i.lo <= u.lo ORDER BY i.lo DESC LIMIT 1) UNION ALL SELECT * FROM latchkey.outcomes i WHERE i.lo > "
+             "u.lo AND i.lo <= u.hi) o, LATERAL generate_series(greatest(u.lo, o.lo), least(u.hi, o.hi)) x(seq)",
          ranges.params()},
         [this](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row)
@@ -207,7 +208,7 @@ class PostgresStore::Loading {
     const bool is_whole = !mark.from || at - mark.looked >= kWholeEvery;
     if (is_whole) mark.looked = at;
     Statement find =
-        find_ready(name, kReadyBlocks, columns, " AND b.priority = 0 AND b.due >= $3", "b.due, b.lo", limit);
+        find_ready(name, kReadyBlocks, columns, " AND b.priority = 0 AND b.due >= $4", "b.due, b.lo", limit);
     find.params.add(is_whole ? 0 : to_ms(*mark.from - kMarkSlack));
     add(find, [this, name, load, is_whole](const Rows& rows) {
       load(rows);
@@ -224,14 +225,14 @@ class PostgresStore::Loading {
   Statement find_ready(const ReadyName& name, const ReadyPlace& place, const std::string& columns,
                        const std::string& which, const std::string& order, std::uint32_t limit) const {
     const std::string alias = place.alias;
-    const std::string due = store_now();
+    const std::string due = store_now("$3");
     // One that is named twice is looked at once.
     const std::set<std::string> functions(name.functions.begin(), name.functions.end());
-    Params params = Params().add(column_of(functions, Type::text)).add(std::int64_t{limit});
+    Params params = Params().add(column_of(functions, Type::text)).add(std::int64_t{limit}).add(own_now());
     if (name.tenant) params.add(std::string_view(*name.tenant));
     return {columns + " FROM unnest($1) AS f(name), LATERAL (SELECT * FROM " + place.table + " " + alias + " WHERE " +
                 place.condition + " AND " + alias + ".function = f.name AND " + alias + "." + place.due + " <= " + due +
-                (name.tenant ? " AND " + alias + ".tenant = $3 AND " + alias + ".tenant <> ''" : "") + which +
+                (name.tenant ? " AND " + alias + ".tenant = $4 AND " + alias + ".tenant <> ''" : "") + which +
                 " ORDER BY " + order + " LIMIT $2 FOR UPDATE SKIP LOCKED) " + alias + " ORDER BY " + order +
                 " LIMIT $2",
             std::move(params)};
@@ -239,12 +240,13 @@ class PostgresStore::Loading {
 
   void add_overdue() {
     if (needs_.overdue == 0) return;
-    const std::string now = store_now();
+    const std::string now = store_now("$2");
+    const Params params = Params().add(std::int64_t{needs_.overdue}).add(own_now());
     auto items = std::make_shared<std::vector<ReadyItem>>();
     add({std::string("SELECT ") + kBlockColumns +
              " FROM latchkey.blocks b WHERE b.session IS NOT NULL AND b.lease_until <= " + now +
              " ORDER BY b.lease_until LIMIT $1 FOR UPDATE SKIP LOCKED",
-         Params().add(std::int64_t{needs_.overdue})},
+         params},
         [this, items](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row) {
             Block block = read_block(rows, row);
@@ -254,7 +256,7 @@ class PostgresStore::Loading {
         });
     add({std::string("SELECT s.seq, ") + kStateColumns + " FROM latchkey.states s WHERE s.deadline <= " + now +
              " ORDER BY s.deadline LIMIT $1 FOR UPDATE SKIP LOCKED",
-         Params().add(std::int64_t{needs_.overdue})},
+         params},
         [this, items](const Rows& rows) {
           for (const Seq seq : load_rows(rows)) items->push_back({.lo = seq, .hi = seq});
           tables_.load_overdue(std::move(*items));
@@ -305,11 +307,11 @@ class PostgresStore::Loading {
   }
 
  private:
-  // The database's clock, and never before the store's own, which is not set back with it.
-  std::string store_now() const {
-    const std::string own = std::to_string(to_ms(store_.clock_->now()));
+  // The database's clock, and never before the store's own, which is not set back with it. `own`: its parameter.
+  std::string store_now(const std::string& own) const {
     return store_.settings_.clock ? own : std::string("(SELECT greatest(") + kClock + ", " + own + "))";
   }
+  std::int64_t own_now() const { return to_ms(store_.clock_->now()); }
 
   std::vector<Seq> load_rows(const Rows& rows) {
     std::vector<Seq> seqs;

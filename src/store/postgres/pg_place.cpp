@@ -1,4 +1,5 @@
 // Connections as the lanes use them, and what is told to others on them.
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <limits>
@@ -15,6 +16,23 @@ namespace {
 // More than any server can have drawn that its successor does not know of.
 constexpr std::int64_t kFencesLost = 1'000'000'000, kCountersLost = 1'000'000;
 
+// Every transaction begins so. Plans must not depend on what the tables were like when they were last analysed, or on
+// the first batch that came: every statement is made for its indexes.
+std::string settings_for(bool session) {
+  std::string sql;
+  for (const auto& [name, value] : {std::pair{"role", "latchkey_engine"},
+                                    {"lock_timeout", "50ms"},
+                                    {"enable_seqscan", "off"},
+                                    {"enable_hashjoin", "off"},
+                                    {"enable_mergejoin", "off"},
+                                    {"enable_bitmapscan", "off"},
+                                    {"jit", "off"},
+                                    {"plan_cache_mode", "force_generic_plan"},
+                                    {"idle_in_transaction_session_timeout", "5s"}})
+    sql += fmt::format("{}set_config('{}', '{}', {})", sql.empty() ? "SELECT " : ", ", name, value, !session);
+  return sql;
+}
+
 constexpr const char* kAsEngine = "SELECT set_config('role', 'latchkey_engine', true)";
 constexpr const char* kHere =
     "(SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline "
@@ -27,6 +45,7 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect() {
   std::optional<Failure> failure;
   try {
     co_await look_around(*connection);
+    if (keeps_plans_) co_await settle_in(*connection);
   } catch (const Failure& found) {
     failure.emplace(found.state, found.what(), true);  // whatever it was: there is no connection
   }
@@ -46,6 +65,22 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
     }
     if (i + 1 == hosts.size()) throw *failure;
   }
+}
+
+// What every transaction needs is said once where the session is ours for good; behind a pooler each says it itself.
+Task<void> PostgresStore::settle_in(Connection& connection) {
+  connection.add("SELECT pg_backend_pid()::bigint");
+  const auto process = co_await connection.run(settings_.reply_max);
+  if (!connection.is_served_by(process.back().integer(0, 0))) co_return;
+  connection.add(settings_for(true));
+  co_await connection.run(settings_.reply_max);
+  connection.keep_plans();
+}
+
+void PostgresStore::begin(Connection& connection) {
+  static const std::string settings = settings_for(false);
+  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
+  if (!connection.does_keep_plans()) connection.add(settings);
 }
 
 // A connection that went silent may live on at the server's end, amid a transaction that holds what others need.

@@ -126,7 +126,7 @@ class PostgresStore final : public Store, private Records {
   static constexpr const char* kNextDeadline =
       "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
       "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
-  // How often that is asked, idle or under load.
+  // How often that is asked, for others' sake.
   static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
   // Batches that met no key that was there already, before keys of jobs are taken to be new again.
@@ -160,6 +160,8 @@ class PostgresStore final : public Store, private Records {
   Task<std::unique_ptr<pg::Connection>> connect();
   Task<std::unique_ptr<pg::Connection>> connect_plainly();
   Task<void> look_around(pg::Connection& connection);
+  Task<void> settle_in(pg::Connection& connection);
+  void begin(pg::Connection& connection);
   Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
   Task<void> tell_news();
   Task<void> watch_deadline();
@@ -188,7 +190,6 @@ class PostgresStore final : public Store, private Records {
   std::deque<std::unique_ptr<PgCommand>> waiting_;
   bool closing_ = false;
   std::optional<Error> failure_;
-  std::atomic<std::size_t> waiting_size_{0};
 
   // Of the thread alone.
   boost::asio::io_context context_{1};
@@ -198,10 +199,10 @@ class PostgresStore final : public Store, private Records {
   std::map<pg::ReadyName, ReadyMark> ready_marks_;
   std::set<std::string> tenants_;  // that are known to the database
   unsigned trust_ = 0;             // in keys being new
+  bool keeps_plans_ = true;        // in sessions that are ours
   std::vector<Slow> slow_;
   std::set<Uuid> held_;  // keys that wait in slow_ for whoever is inserting them
   unsigned lanes_left_ = 0;
-  Duration deadline_asked_{};
   Alarm slow_wake_{context_.get_executor()};
   std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked
   Alarm tick_{context_.get_executor()};

@@ -98,6 +98,8 @@ class PgTables final : public Tables {
   const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
   // Whether keys that were asked for were there.
   bool has_met_keys() const { return has_met_keys_; }
+  // Whether it has looked for what is overdue.
+  bool has_swept() const { return overdue_.has_value(); }
   // Whether this batch has written jobs that may be taken.
   bool has_queued() const { return has_queued_; }
   // The earliest time at which time alone changes something that this batch has written.

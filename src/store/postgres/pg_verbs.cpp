@@ -83,7 +83,6 @@ void PostgresStore::submit(Done<T> done, Plan plan, Apply apply) {
   {
     const std::lock_guard lock(mutex_);
     if (!closing_) waiting_.push_back(std::move(command));
-    waiting_size_ = waiting_.size();
   }
   if (!command) return boost::asio::post(context_, [this] { wake_.ring(); });
   const Error closed{Code::SHUTTING_DOWN, "the store is closed"};

@@ -39,6 +39,24 @@ void put_delete(std::vector<Statement>& writes, const char* from, const char* co
       {std::string("DELETE FROM latchkey.") + from + " WHERE " + column + " = ANY($1)", Params().add(column_of(seqs))});
 }
 
+// Takes these out of the rows that speak for them. Two that do it to one row go one after the other: the second
+// statement sees what the first has waited for.
+void put_fewer_outcomes(std::vector<Statement>& writes, const std::vector<Seq>& seqs) {
+  const std::string rows =
+      "o.lo = ANY(ARRAY(SELECT (SELECT i.lo FROM latchkey.outcomes i WHERE i.lo <= g.seq AND i.lo > g.seq - 1000 "
+      "ORDER BY i.lo DESC LIMIT 1) FROM unnest($1) AS g(seq)))";
+  writes.push_back(
+      {"SELECT FROM latchkey.outcomes o WHERE " + rows + " ORDER BY o.lo FOR UPDATE", Params().add(column_of(seqs))});
+  // What is left is cut where one is missing: there seq grows by more than its number among those that are left.
+  writes.push_back(
+      {"WITH o AS (DELETE FROM latchkey.outcomes o WHERE " + rows +
+           " RETURNING *), rest AS (SELECT o.*, x.seq, x.seq - row_number() OVER (PARTITION BY o.lo ORDER BY x.seq) AS "
+           "piece FROM o, generate_series(o.lo, o.hi) AS x(seq) WHERE x.seq <> ALL($1)) INSERT INTO latchkey.outcomes "
+           "(lo, hi, tenant, fence_from, started_at, at, result) SELECT min(seq), max(seq), tenant, fence_from, "
+           "started_at, at, result FROM rest GROUP BY lo, piece, tenant, fence_from, started_at, at, result",
+       Params().add(column_of(seqs))});
+}
+
 // What is left of a block without these.
 void put_rest(const Block& block, const std::vector<Seq>& gone, std::vector<Block>& pieces) {
   Seq lo = block.lo;
@@ -113,7 +131,13 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
       slot.stored = Place::row;
       continue;
     }
-    if (was == Place::outcome) erased_outcomes.push_back(seq);
+    if (was == Place::outcome) {
+      if (is_plain_outcome(run)) {
+        slot.stored = Place::outcome;  // an outcome never changes
+        continue;
+      }
+      erased_outcomes.push_back(seq);
+    }
     if (auto block = block_of(run)) {
       pieces.push_back(std::move(*block));
       slot.stored = Place::block;
@@ -131,8 +155,8 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
   if (!new_rows.empty()) writes.push_back(insert_states(new_rows));
   if (!rows.empty()) writes.push_back(update_states(rows));
   put_delete(writes, "states", "seq", erased_rows);
-  put_delete(writes, "outcomes", "seq", erased_outcomes);
   put_delete(writes, "runs", "seq", erased);
+  if (!erased_outcomes.empty()) put_fewer_outcomes(writes, erased_outcomes);
 
   std::vector<Seq> ended;
   for (const auto& [lo, seqs] : gone) {

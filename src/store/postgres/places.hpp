@@ -1,6 +1,6 @@
 // Where a run's state lies when it needs no row of its own (see migrations/0001_runs.up.sql): a block speaks for a
-// range of jobs that have fared alike, an outcome for a job that completed at its first try. block_of() and
-// outcome_of() say whether a run may lie there: only if run_of() gives back exactly that run.
+// range of jobs that have fared alike, an outcome for jobs that completed alike at their first try. block_of() and
+// is_plain_outcome() say whether a run may lie there: only if run_of() gives back exactly that run.
 #pragma once
 
 #include <memory>
