@@ -188,6 +188,23 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Which of these keys somebody is inserting in a transaction that is still open. No row can be seen or locked then: whether
+-- one would have to wait is found out by trying, and undone.
+CREATE FUNCTION latchkey.find_held(hashes uuid[]) RETURNS SETOF uuid LANGUAGE plpgsql VOLATILE SET lock_timeout = '1ms' AS $$
+DECLARE
+  one uuid;
+BEGIN
+  FOREACH one IN ARRAY hashes LOOP
+    BEGIN
+      INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one, '', 0);
+      RAISE EXCEPTION USING ERRCODE = 'LK000';
+    EXCEPTION
+      WHEN lock_not_available THEN RETURN NEXT one;
+      WHEN unique_violation OR SQLSTATE 'LK000' THEN NULL;
+    END;
+  END LOOP;
+END $$;
+
 -- The run's state as it is committed, without a lock.
 CREATE FUNCTION latchkey.peek_state(of_seq bigint) RETURNS latchkey.states LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -106,7 +106,11 @@ TEST_P(PostgresFaults, WhatIsTakenIsInTheHandsOfWhoTookIt) {
     EXPECT_EQ(find(one.run.id()).fence, one.fence);
     EXPECT_EQ(find(one.run.id()).attempt, 1u);
   }
-  EXPECT_EQ(Verbs(*other_).take({.functions = {"f"}, .limit = 9, .session = id_of(6)}).size(), 3u);
+  // What a lost connection has left behind may hold some for a moment, until the server finds that it is lost.
+  std::size_t others = 0;
+  for (int tries = 0; tries < 1000 && others < 3; ++tries)
+    others += Verbs(*other_).take({.functions = {"f"}, .limit = 9, .session = id_of(6)}).size();
+  EXPECT_EQ(others, 3u);
 }
 
 TEST_P(PostgresFaults, OneSettlementIsAcceptedAndSaysSo) {
@@ -213,7 +217,7 @@ TEST_P(PostgresFaultWalk, ACutAtAnyByteChangesNoAnswer) {
   auto other = open(url());
   SeededRandom random(7);
   std::uint64_t cuts = 0, rounds = 0;
-  for (std::uint64_t byte = 0;; byte += 1 + random.below(400)) {
+  for (std::uint64_t byte = 0;; byte += 1 + random.below(200)) {
     const auto before = proxy.fired();
     proxy.arm({GetParam(), random.one_in(2) ? FaultHow::close : FaultHow::reset, byte});
     ++rounds;

@@ -61,21 +61,22 @@ Task<void> PostgresStore::work() {
 Task<void> PostgresStore::work_slowly() {
   std::unique_ptr<Connection> connection;
   while (true) {
-    while (slow_.empty()) {
+    while (slow_.empty() && held_.empty()) {
       if (lanes_left_ == 0) co_return;
       co_await slow_wake_.wait();
     }
+    if (slow_.empty() && lanes_left_ == 0) co_return;
     co_await host_.wait(kSlowPause);
+    co_await look_at_held(connection);
     const bool closing = is_closing();
     Batch batch;
     for (Slow& one : std::exchange(slow_, {})) {
       if (closing || host_.elapsed() - one.since > settings_.patience) {
         const Error held{Code::STORE_UNAVAILABLE, "somebody's open transaction holds this; nothing was changed"};
-        forget_held(*one.command);
         one.command->finish(&held);
       } else {
         one.command->held_since = one.since;
-        batch.push_back(std::move(one.command));
+        is_held(*one.command) ? put_aside(std::move(one.command)) : batch.push_back(std::move(one.command));
       }
     }
     if (!batch.empty()) co_await apply_batch(connection, std::move(batch));
@@ -94,7 +95,7 @@ bool PostgresStore::is_closing() {
 }
 
 Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch batch) {
-  Duration waited{};
+  const Duration began = host_.elapsed();
   Attempt attempt{.name = make_uuid_v7(clock_->now(), random_.next(), random_.next())};
   for (unsigned tries = 1;; ++tries) {
     attempt.is_committing = false;
@@ -119,7 +120,6 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
         if (!command->is_applied) {
           put_aside(std::move(command));
         } else {
-          if (command->held_since) forget_held(*command);
           command->finish(nullptr);
         }
       }
@@ -152,7 +152,15 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       attempt.collided = true;
       trust_ = 0;
     }
-    if (is_held_up && !attempt.is_unknown && !std::exchange(attempt.skips, true)) continue;
+    if (is_held_up && !attempt.is_unknown && !std::exchange(attempt.skips, true)) {
+      // Where it cannot be found out, whoever tries next meets it again.
+      if (connection) try {
+          co_await find_held(*connection, keys_of(batch));
+        } catch (const Failure&) {
+          connection.reset();
+        }
+      continue;
+    }
     const bool may_go_on = failure->lost || is_collision(*failure) || attempt.is_unknown;
     // One that cannot go on, or waits for somebody, must not hold up the others.
     if (!attempt.is_unknown && batch.size() > 1 && (!may_go_on || is_held_up)) {
@@ -164,25 +172,20 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       co_return;
     }
     if (is_held_up && !attempt.is_unknown) {
-      remember_held(*batch.front());
       put_aside(std::move(batch.front()));
       co_return;
     }
     const bool closing = is_closing();
-    if (!may_go_on || closing || (waited >= settings_.patience && !attempt.is_unknown)) {
+    const Duration waited = host_.elapsed() - began;
+    if (!may_go_on || closing || waited >= (attempt.is_unknown ? kUnknownMost : settings_.patience)) {
       spdlog::error("postgres: a batch of {} was not written: {}", batch.size(), failure->what());
       Error error = describe(*failure);
-      if (attempt.is_unknown) error.detail = "closed before it was known whether this was kept: ask again";
+      if (attempt.is_unknown) error.detail = "given up before it was known whether this was kept: ask again";
       tell_failure(error);
-      for (const auto& command : batch) {
-        forget_held(*command);
-        command->finish(&error);
-      }
+      for (const auto& command : batch) command->finish(&error);
       co_return;
     }
-    const Duration span{random_.next() % (failure->lost ? 200 : 5 * tries)};
-    waited += span;
-    co_await host_.wait(span);
+    co_await host_.wait(Duration{random_.next() % (failure->lost ? 200 : 5 * tries)});
   }
 }
 
@@ -209,7 +212,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   std::vector<PgCommand*> left;
   for (const auto& command : batch) {
     command->is_applied = false;
-    if (!command->held_since && is_held(*command)) continue;
+    if (is_held(*command)) continue;
     command->plan(needs);
     left.push_back(command.get());
   }
@@ -276,28 +279,45 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
 
 // --- keys that somebody's open transaction is inserting -------------------------------------------------------------
 
-namespace {
-
-std::set<Uuid> keys_of(PgCommand& command) {
+std::set<Uuid> PostgresStore::keys_of(const Batch& batch) {
   Needs needs;
-  command.plan(needs);
+  for (const auto& command : batch) command->plan(needs);
   needs.keys.insert(needs.new_keys);
   const auto& keys = needs.keys.sorted();
   return {keys.begin(), keys.end()};
 }
 
-}  // namespace
-
 bool PostgresStore::is_held(PgCommand& command) const {
   if (held_.empty()) return false;
-  return std::ranges::any_of(keys_of(command), [&](const Uuid& key) { return held_.contains(key); });
+  Needs needs;
+  command.plan(needs);
+  needs.keys.insert(needs.new_keys);
+  return std::ranges::any_of(needs.keys.sorted(), [&](const Uuid& key) { return held_.contains(key); });
 }
 
-void PostgresStore::remember_held(PgCommand& command) { held_.merge(keys_of(command)); }
+// Looks which of these are held: what wants one of them goes apart at once, and nothing else waits with it.
+Task<void> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys) {
+  if (keys.empty()) co_return;
+  Column hashes{Type::uuid};
+  for (const Uuid& key : keys) hashes.add(key);
+  begin(connection);
+  connection.add({"SELECT latchkey.find_held($1)", Params().add(hashes)});
+  connection.add("ROLLBACK");
+  const auto results = co_await connection.run(settings_.reply_max);
+  const Rows& found = results[results.size() - 2];
+  for (const Uuid& key : keys) held_.erase(key);
+  for (int row = 0; row < found.size(); ++row) held_.insert(found.uuid(row, 0));
+  if (!found.empty()) slow_wake_.ring();
+}
 
-void PostgresStore::forget_held(PgCommand& command) {
-  if (held_.empty()) return;
-  for (const Uuid& key : keys_of(command)) held_.erase(key);
+Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) {
+  if (held_.empty()) co_return;
+  try {
+    if (!connection || connection->is_lost()) connection = co_await connect();
+    co_await find_held(*connection, held_);
+  } catch (const Failure&) {
+    connection.reset();
+  }
 }
 
 }  // namespace latchkey

@@ -16,6 +16,7 @@ std::string name_of(std::string_view what, const Uuid& id, std::string_view more
 
 Uuid PgTables::add_dead_letter(const Run& run) {
   const LetterName name{run.head->tenant, run.head->function};
+  if (busy_letters_.contains(name)) throw Held{};
   const auto at = letters_.find(name);
   if (at == letters_.end()) {
     needs_.letters.insert(name);

@@ -150,13 +150,18 @@ class PostgresStore::Loading {
   }
 
   void add_letters() {
-    for (const LetterName& name : needs_.letters)
-      add({std::string("SELECT ") + kLetterColumns +
-               " FROM latchkey.dead_letters WHERE tenant = $1 AND function = $2 AND acknowledged_at IS NULL FOR UPDATE",
-           Params().add(std::string_view(name.first)).add(std::string_view(name.second))},
-          [this, name](const Rows& rows) {
-            tables_.load_letter(name, rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0)));
-          });
+    for (const LetterName& name : needs_.letters) {
+      const std::string from =
+          " FROM latchkey.dead_letters WHERE tenant = $1 AND function = $2 AND acknowledged_at IS NULL";
+      const Params params = Params().add(std::string_view(name.first)).add(std::string_view(name.second));
+      add({std::string("SELECT ") + kLetterColumns + from + lock_, params}, [this, name](const Rows& rows) {
+        tables_.load_letter(name, rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0)));
+      });
+      // One that somebody else holds is found by this only.
+      add({"SELECT number" + from, params}, [this, name](const Rows& rows) {
+        if (!rows.empty()) tables_.load_existing_letter(name);
+      });
+    }
   }
 
   void add_ready(const ReadyName& name, const ReadyWish& wish) {

@@ -122,7 +122,9 @@ class PostgresStore final : public Store, private Records {
     std::unique_ptr<PgCommand> command;
     Duration since{};
   };
-  static constexpr Duration kSlowPause = std::chrono::milliseconds{10};
+  static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
+  // How long it is tried to find out what became of a commit: less than the names of batches are kept.
+  static constexpr Duration kUnknownMost = std::chrono::minutes{30};
   static constexpr const char* kNextDeadline =
       "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
       "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
@@ -173,9 +175,10 @@ class PostgresStore final : public Store, private Records {
   Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Attempt& attempt,
                   Instant& now);
   void put_aside(std::unique_ptr<PgCommand> command);
+  static std::set<Uuid> keys_of(const Batch& batch);
   bool is_held(PgCommand& command) const;
-  void remember_held(PgCommand& command);
-  void forget_held(PgCommand& command);
+  Task<void> find_held(pg::Connection& connection, std::set<Uuid> keys);
+  Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
   bool is_closing();
   void tell_failure(std::optional<Error> failure);
 
@@ -201,7 +204,7 @@ class PostgresStore final : public Store, private Records {
   unsigned trust_ = 0;             // in keys being new
   bool keeps_plans_ = true;        // in sessions that are ours
   std::vector<Slow> slow_;
-  std::set<Uuid> held_;  // keys that wait in slow_ for whoever is inserting them
+  std::set<Uuid> held_;  // keys that somebody is inserting in a transaction that is open
   unsigned lanes_left_ = 0;
   Alarm slow_wake_{context_.get_executor()};
   std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked

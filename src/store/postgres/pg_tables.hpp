@@ -123,6 +123,9 @@ class PgTables final : public Tables {
   void load_waits(const std::vector<Seq>& predecessors);
   void load_wait(Seq predecessor, RunId dependent) { waits_[predecessor].insert(dependent); }
   void load_letter(const LetterName& name, std::optional<DeadLetter> letter) { letters_[name] = {letter, letter}; }
+  void load_existing_letter(const LetterName& name) {
+    if (!letters_.at(name).now) busy_letters_.insert(name);
+  }
   void load_ready(const ReadyName& name, std::vector<ReadyItem> items, bool are_all);
   void load_overdue(std::vector<ReadyItem> items) { overdue_ = std::move(items); }
   void load_answer(const std::string& question, Rows rows) { answers_.insert_or_assign(question, std::move(rows)); }
@@ -221,6 +224,7 @@ class PgTables final : public Tables {
   std::map<Seq, std::set<RunId>> waits_;                // by predecessor, where there are any
   std::map<Seq, Seq> waits_known_;                      // from which run to which it is known what waits for them
   std::map<LetterName, Slot<DeadLetter>> letters_;
+  std::set<LetterName> busy_letters_;
   std::map<ReadyName, ReadyList> ready_;
   std::optional<std::vector<ReadyItem>> overdue_;
   std::map<std::string, Rows> answers_;
