@@ -1,3 +1,8 @@
+# latchkey_unite(TARGET files): so many files are compiled as one, headers and their templates once for all of them.
+function(latchkey_unite name files)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LATCHKEY_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
+endfunction()
+
 # latchkey_module(NAME dep…): the folder's *.cpp (but main.cpp) as a static library latchkey_NAME, its *_test.cpp as the test NAME_test.
 function(latchkey_module name)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp)
@@ -8,6 +13,7 @@ function(latchkey_module name)
   target_include_directories(latchkey_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
   target_link_libraries(latchkey_${name} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:latchkey_options>)
   target_precompile_headers(latchkey_${name} REUSE_FROM latchkey_pch)
+  latchkey_unite(latchkey_${name} 6)
   if(LATCHKEY_TESTS AND tests)
     latchkey_test(${name}_test SOURCES ${tests} LIBS latchkey_${name} latchkey_test_support)
   endif()

@@ -85,7 +85,7 @@ Fault read_runs(const JsonValue& value, std::vector<RunId>& into) {
   return std::nullopt;
 }
 
-struct RetryBody {
+struct LetterRetryBody {
   std::vector<RunId> runs;
   RetryByHand retry;
 };
@@ -93,9 +93,9 @@ struct ResolveBody : Resolution {
   std::vector<RunId> runs;
 };
 
-constexpr std::array kRetryMembers{
-    Member<RetryBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
-    Member<RetryBody>{"fresh_effect_key",
+constexpr std::array kLetterRetryMembers{
+    Member<LetterRetryBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
+    Member<LetterRetryBody>{"fresh_effect_key",
                       [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
 };
 constexpr auto& kSaid = kResolutionMembers<ResolveBody>;
@@ -109,7 +109,7 @@ constexpr std::array kResolveMembers{
 }  // namespace
 
 void retry_dead_letter(Call call) {
-  auto body = read_body(call.request, kRetryMembers);
+  auto body = read_body(call.request, kLetterRetryMembers);
   if (!body) return call.answer.send_error(body.error());
   start_moving(std::move(call), std::move(body->runs), body->retry, "");
 }

@@ -11,7 +11,7 @@ struct CancelBody {};
 
 constexpr std::array<Member<CancelBody>, 0> kCancelMembers{};
 
-constexpr std::array kRetryMembers{
+constexpr std::array kMoveRetryMembers{
     Member<RetryByHand>{"fresh_effect_key",
                         [](auto& body, auto& value) { return read_flag(value, body.fresh_effect_key); }},
 };
@@ -38,7 +38,7 @@ void cancel_run(Call call) {
 }
 
 void retry_run(Call call) {
-  const auto body = read_body(call.request, kRetryMembers);
+  const auto body = read_body(call.request, kMoveRetryMembers);
   if (!body) return call.answer.send_error(body.error());
   make(std::move(call), *body);
 }

@@ -6,10 +6,10 @@
 namespace latchkey::migrations {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool is_plain_name(std::string_view name) {
-  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 && std::ranges::all_of(name, is_word);
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 && std::ranges::all_of(name, is_name_char);
 }
 
 // Past the quote that closes the one at `at`; a doubled one is part of the text.
@@ -29,7 +29,7 @@ std::string normalise_sqlite(std::string_view sql) {
   std::string out;
   bool gap = false;
   const auto put = [&](std::string_view token) {
-    if (gap && !out.empty() && is_word(out.back()) && is_word(token.front())) out.push_back(' ');
+    if (gap && !out.empty() && is_name_char(out.back()) && is_name_char(token.front())) out.push_back(' ');
     gap = false;
     out.append(token);
   };
@@ -52,8 +52,8 @@ std::string normalise_sqlite(std::string_view sql) {
       at = end;
     } else {
       std::size_t end = at + 1;
-      if (is_word(c))
-        while (end < sql.size() && is_word(sql[end])) end += 1;
+      if (is_name_char(c))
+        while (end < sql.size() && is_name_char(sql[end])) end += 1;
       put(sql.substr(at, end - at));
       at = end;
     }

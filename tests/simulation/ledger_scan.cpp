@@ -5,7 +5,7 @@
 namespace latchkey::sim {
 namespace {
 
-std::string name_of(const Run& run) {
+std::string full_name(const Run& run) {
   return to_string(run.id()).substr(24) + " (" + run.head->tenant + "/" + run.head->function + "/" + run.head->key +
          ", " + std::string(to_string(run.status())) + ")";
 }
@@ -38,7 +38,7 @@ void Ledger::scan(Store& store, const Retention& retention) {
   for (auto& [id, seen] : runs_) {
     if (found.contains(id) || seen.purged) continue;
     // What it was last seen as may be old: a failed run may have been opened again and settled since.
-    check(may_be_gone(seen.last, retention, now) || !seen.last.is_settled(), "gone too early: " + name_of(seen.last));
+    check(may_be_gone(seen.last, retention, now) || !seen.last.is_settled(), "gone too early: " + full_name(seen.last));
     seen.purged = true;
   }
 }
@@ -68,7 +68,7 @@ void Ledger::check_dead_letters(Store& store) {
     const bool any = (*run)->head->made_by == MadeBy::latchkey;
     for (std::uint32_t generation = any ? (*run)->generation : 1; generation <= failed; ++generation)
       check(members.contains({id, generation}),
-            "generation " + std::to_string(generation) + " failed without a dead letter: " + name_of(**run));
+            "generation " + std::to_string(generation) + " failed without a dead letter: " + full_name(**run));
   }
 }
 
@@ -84,9 +84,9 @@ void Ledger::check_waits(const Run& waiting, Store& store) {
   std::string predecessors;
   for (const RunId& id : after) {
     const auto run = store.find(std::nullopt, id);
-    predecessors += run && *run ? " " + name_of(**run) : " " + to_string(id).substr(24) + " (gone)";
+    predecessors += run && *run ? " " + full_name(**run) : " " + to_string(id).substr(24) + " (gone)";
   }
-  check(wanting, "waits for nothing: " + name_of(waiting) + " after" + predecessors);
+  check(wanting, "waits for nothing: " + full_name(waiting) + " after" + predecessors);
 }
 
 }  // namespace latchkey::sim

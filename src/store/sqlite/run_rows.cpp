@@ -9,7 +9,7 @@
 namespace latchkey {
 namespace {
 
-std::string_view view(const Uuid& id) {
+std::string_view id_view(const Uuid& id) {
   return id.is_nil() ? std::string_view{} : std::string_view(reinterpret_cast<const char*>(id.bytes.data()), 16);
 }
 
@@ -52,7 +52,7 @@ void bind_insert(Statement& insert, const Run& run, std::int64_t scope) {
       .bind(12, to_ms(head.created_at))
       .bind_blob_or_null(13, head.input)
       .bind_blob_or_null(14, head.caller)
-      .bind_blob_or_null(15, view(head.claim));
+      .bind_blob_or_null(15, id_view(head.claim));
   if (head.guarded()) {
     insert.bind_blob(5, std::span<const unsigned char>(head.key_hash));
   } else {
