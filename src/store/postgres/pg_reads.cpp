@@ -1,4 +1,4 @@
-// Reads, and cold things: each one statement on a connection of its own.
+// Reads: each one statement on a connection of its own.
 #include "store/listing.hpp"
 #include "store/packing.hpp"
 #include "store/postgres/letter_columns.hpp"
@@ -158,44 +158,12 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
   });
 }
 
-Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
-                                                             const std::string& actor) {
-  return read([&](Sessions& sessions) -> std::optional<DeadLetter> {
-    const Rows rows = sessions.run(
-        std::nullopt,
-        {std::string(
-             "UPDATE latchkey.dead_letters SET acknowledged_by = CASE WHEN acknowledged_at IS NULL THEN $4 ELSE "
-             "acknowledged_by END, acknowledged_at = coalesce(acknowledged_at, $5) WHERE number = $1 AND id = $2 "
-             "AND ($3::text IS NULL OR tenant = $3) RETURNING ") +
-             kLetterColumns,
-         Params().add(seq_in(id)).add(id).add_or_null(tenant).add(std::string_view(actor)).add(to_ms(now()))});
-    if (rows.empty()) return std::nullopt;
-    return read_letter(rows, 0);
-  });
-}
-
-Result<std::monostate> PostgresStore::add_token(const TokenRecord& token) {
-  return read([&](Sessions& sessions) {
-    sessions.run(std::nullopt, insert_token(token));
-    return std::monostate{};
-  });
-}
-
 Result<std::vector<TokenRecord>> PostgresStore::list_tokens() {
   return read([&](Sessions& sessions) {
     const Rows rows = sessions.run(std::nullopt, {"SELECT * FROM latchkey.tokens ORDER BY created_at, id", {}});
     std::vector<TokenRecord> tokens;
     for (int row = 0; row < rows.size(); ++row) tokens.push_back(read_token(rows, row));
     return tokens;
-  });
-}
-
-Result<bool> PostgresStore::revoke_token(const std::string& id) {
-  return read([&](Sessions& sessions) {
-    return sessions
-               .run(std::nullopt, {"UPDATE latchkey.tokens SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1",
-                                   Params().add(std::string_view(id)).add(to_ms(now()))})
-               .touched() > 0;
   });
 }
 
