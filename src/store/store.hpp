@@ -87,7 +87,8 @@ class Store : public Claims {
   // Adds to the counts of suppressed duplicates; runs that are gone are passed over.
   virtual void note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) = 0;
 
-  // Reads of what is durable. From any thread; they never wait for a write.
+  // Reads of what is durable. From any thread; they never wait for a write. STORE_UNAVAILABLE when they cannot be had
+  // within the store's limit.
   virtual Result<std::optional<Run>> find(const std::optional<std::string>& tenant, RunId id) = 0;
   virtual Result<std::optional<Run>> find_latest(const KeyName& name) = 0;
   virtual Result<Page> list(const ListQuery& query) = 0;

@@ -39,7 +39,7 @@ struct PostgresSettings {
   std::size_t batch = 256;                        // commands in one transaction, at most
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
-  Duration reply_max = std::chrono::seconds{15};  // for one round trip, before the connection is given up
+  Duration reply_max = std::chrono::seconds{15};  // for one round trip, or one read, before the connection is given up
 };
 
 class PgCommand {
@@ -101,7 +101,7 @@ class PostgresStore final : public Store, private Records {
   template <class T, class Plan, class Apply>
   Result<T> call(Plan plan, Apply apply);
   template <class Read>
-  auto read(Read read) -> Result<decltype(read(std::declval<pg::Sessions&>()))>;
+  auto read(Read read) -> Result<decltype(read(std::declval<pg::Reading&>()))>;
 
   // Refuses to serve where tenants are not kept apart.
   void check_security();
