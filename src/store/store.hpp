@@ -95,6 +95,8 @@ class Store : public Claims {
   virtual Result<std::optional<Duplicates>> find_duplicates(RunId id) = 0;
   // Counted as things change, not by a look at every run: cheap enough for every scrape.
   virtual Result<Census> census() = 0;
+  // Whether those may wait, for a server elsewhere: then they are not for a thread that must not block.
+  virtual bool reads_may_wait() const { return false; }
   // Why the latest change could not be written, until one is written again; never waits. The error's age is not told.
   virtual std::optional<Error> find_failure() { return std::nullopt; }
   // Writes nothing but the store's own marks, to find out whether it can be written again.

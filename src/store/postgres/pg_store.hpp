@@ -76,7 +76,9 @@ class PostgresStore final : public Store, private Records {
   Result<Page> list(const ListQuery& query) override;
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
   Result<Census> census() override;
+  bool reads_may_wait() const override { return true; }
   std::optional<Error> find_failure() override;
+  void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_->now(); }
   std::optional<Instant> next_deadline() override;
   Records& records() override { return *this; }

@@ -187,6 +187,13 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
         return std::monostate{};
       });
 }
+// Whatever is written is named: the batch's own mark is enough.
+void PostgresStore::probe(Done<std::monostate> done) {
+  submit(std::move(done), kNothing, [](Applying with) {
+    static_cast<PgTables&>(with.tables).write({"SELECT 1", {}});
+    return std::monostate{};
+  });
+}
 Result<std::optional<LetterMoved>> PostgresStore::move_dead_letter(const LetterMove& wish) {
   return call<std::optional<LetterMoved>>(
       kNothing, in_turn([wish](PgTables&, Applying with) { return apply_letter_move(with, wish); }));
