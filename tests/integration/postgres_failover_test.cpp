@@ -26,9 +26,7 @@ class PostgresOutages : public ::testing::Test {
     std::jthread callers([&] { ledger.run(6, [&] { return enough.load(); }); });
     const auto answers = [&](std::uint64_t more) {
       const std::uint64_t until = ledger.acknowledged() + more;
-      const Duration patience = clock_.elapsed() + 40s;
-      while (ledger.acknowledged() < until && clock_.elapsed() < patience) std::this_thread::sleep_for(5ms);
-      EXPECT_GE(ledger.acknowledged(), until) << "the callers are stuck";
+      EXPECT_TRUE(ledger.wait_for_answers(until, 40s)) << "the callers are stuck";
     };
     disturb(answers);
     enough = true;
