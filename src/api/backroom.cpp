@@ -2,6 +2,10 @@
 
 namespace latchkey::api {
 
+Backroom::Backroom(unsigned threads, std::size_t waiting_max) : waiting_max_(waiting_max) {
+  while (threads_.size() < threads) threads_.emplace_back([this] { run(); });
+}
+
 bool Backroom::post(Work& work) {
   {
     const std::lock_guard lock(mutex_);
@@ -17,8 +21,9 @@ void Backroom::close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
   }
-  changed_.notify_one();
-  if (thread_.joinable()) thread_.join();
+  changed_.notify_all();
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
 }
 
 void Backroom::run() {

@@ -82,13 +82,17 @@ void find_run(Call call) {
   if (!wait_ms) return call.answer.send_error(wait_ms.error());
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
-  const RunId id = id_of(call);
-  const auto found = call.services.store.find(*tenant, id);
-  if (*wait_ms == 0 || !found || !*found || (*found)->is_settled())
-    return tell_found(call.services.engine, call.answer, found);
-  call.services.waiters.add(*std::move(tenant), id, Duration{*wait_ms},
-                            [&engine = call.services.engine, answer = std::move(call.answer)](
-                                const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
+  do_reading(call.services, std::move(call.answer),
+             [&services = call.services, tenant = *std::move(tenant), id = id_of(call),
+              wait = Duration{*wait_ms}](Answer& answer) mutable {
+               const auto found = services.store.find(tenant, id);
+               if (wait == Duration{0} || !found || !*found || (*found)->is_settled())
+                 return tell_found(services.engine, answer, found);
+               services.waiters.add(
+                   std::move(tenant), id, wait,
+                   [&engine = services.engine, answer = std::move(answer)](
+                       const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
+             });
 }
 
 void list_runs(Call call) {
@@ -110,7 +114,9 @@ void explain_key(Call call) {
   if (const auto fault = find_function_fault(name.function)) return call.answer.send_error(*fault);
   if (const auto fault = find_key_fault(name.key)) return call.answer.send_error(*fault);
   name.hash = compute_key_hash(name.tenant, name.function, name.key);
-  tell_why(call.answer, call.services.engine.why(name));
+  do_reading(
+      call.services, std::move(call.answer),
+      [&engine = call.services.engine, name = std::move(name)](Answer& answer) { tell_why(answer, engine.why(name)); });
 }
 
 }  // namespace latchkey::api

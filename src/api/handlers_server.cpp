@@ -9,11 +9,12 @@ void tell_health(Call call) { call.answer.send_json(200, R"({"status":"up"})"); 
 // While all is well this writes nothing and waits for no write; after a failure only a write tells whether it is over.
 void tell_readiness(Call call) {
   Store& store = call.services.store;
-  constexpr auto kReady = R"({"status":"ready"})";
-  if (!store.find_failure()) {
-    if (const auto read = store.find(std::nullopt, RunId{}); !read) return call.answer.send_error(read.error());
-    return call.answer.send_json(200, kReady);
-  }
+  static constexpr auto kReady = R"({"status":"ready"})";
+  if (!store.find_failure())
+    return do_reading(call.services, std::move(call.answer), [&store](Answer& answer) {
+      if (const auto read = store.find(std::nullopt, RunId{}); !read) return answer.send_error(read.error());
+      answer.send_json(200, kReady);
+    });
   store.probe([answer = std::move(call.answer)](const Result<std::monostate>& written) mutable {
     if (!written) return answer.send_error(written.error());
     answer.send_json(200, kReady);
@@ -21,14 +22,15 @@ void tell_readiness(Call call) {
 }
 
 void tell_metrics(Call call) {
-  Services& services = call.services;
-  const auto census = services.store.census();
-  const Telemetry::Readings readings{.replays_from_memory = services.engine.replays_from_memory(),
-                                     .waiting = services.waiters.size(),
-                                     .census = census ? std::optional(*census) : std::nullopt,
-                                     .now = services.store.now()};
-  call.answer.send(
-      {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = services.telemetry.expose(readings)});
+  do_reading(call.services, std::move(call.answer), [&services = call.services](Answer& answer) {
+    const auto census = services.store.census();
+    const Telemetry::Readings readings{.replays_from_memory = services.engine.replays_from_memory(),
+                                       .waiting = services.waiters.size(),
+                                       .census = census ? std::optional(*census) : std::nullopt,
+                                       .now = services.store.now()};
+    answer.send(
+        {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = services.telemetry.expose(readings)});
+  });
 }
 
 void tell_openapi(Call call) { call.answer.send_json(200, std::string(openapi_json())); }

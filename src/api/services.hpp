@@ -25,7 +25,11 @@ struct Services {
         store(the_engine.store()),
         random(the_random),
         tokens(store.records()),
+        backroom(store.reads_may_wait() ? kPatientThreads : 1),
         waiters(store, the_clock) {}
+
+  // As many as a store elsewhere has connections for reads, and as many again for what changes something.
+  static constexpr unsigned kPatientThreads = 8;
 
   Engine& engine;
   Store& store;
@@ -69,6 +73,13 @@ void do_later(Services& services, Answer answer, Work work) {
   auto kept = std::make_shared<Answer>(std::move(answer));
   Backroom::Work task = [kept, work = std::move(work)]() mutable { work(*kept); };
   if (!services.backroom.post(task)) kept->send_error({Code::TOO_MANY_REQUESTS, "too many lists and changes wait"});
+}
+
+// One short read: work(answer), here and now, or in the backroom where reads may wait.
+template <class Work>
+void do_reading(Services& services, Answer answer, Work work) {
+  if (services.store.reads_may_wait()) return do_later(services, std::move(answer), std::move(work));
+  work(answer);
 }
 
 // The run's id in the path; a nil one, which no run has, when it is no UUID: that is answered like any unknown id.

@@ -56,8 +56,12 @@ std::vector<Waiters::Waiter> Waiters::take_due(Duration now, bool all) {
 
 void Waiters::look(Duration now, bool last) {
   std::vector<bool> over;
+  std::optional<Error> failure;
   for (Waiter& waiter : looking_) {
-    auto found = store_.find(waiter.tenant, waiter.id);
+    // When the store cannot be read, one of them has waited for that: the others need not, each in its turn.
+    auto found =
+        failure ? Result<std::optional<Run>>(std::unexpected(*failure)) : store_.find(waiter.tenant, waiter.id);
+    if (!found) failure = found.error();
     over.push_back(last || now >= waiter.until || !found || !*found || (*found)->is_settled());
     if (over.back()) waiter.wake(std::move(found));
   }

@@ -87,13 +87,16 @@ class Store : public Claims {
   // Adds to the counts of suppressed duplicates; runs that are gone are passed over.
   virtual void note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) = 0;
 
-  // Reads of what is durable. From any thread; they never wait for a write.
+  // Reads of what is durable. From any thread; they never wait for a write. STORE_UNAVAILABLE when they cannot be had
+  // within the store's limit.
   virtual Result<std::optional<Run>> find(const std::optional<std::string>& tenant, RunId id) = 0;
   virtual Result<std::optional<Run>> find_latest(const KeyName& name) = 0;
   virtual Result<Page> list(const ListQuery& query) = 0;
   virtual Result<std::optional<Duplicates>> find_duplicates(RunId id) = 0;
   // Counted as things change, not by a look at every run: cheap enough for every scrape.
   virtual Result<Census> census() = 0;
+  // Whether those may wait, for a server elsewhere: then they are not for a thread that must not block.
+  virtual bool reads_may_wait() const { return false; }
   // Why the latest change could not be written, until one is written again; never waits. The error's age is not told.
   virtual std::optional<Error> find_failure() { return std::nullopt; }
   // Writes nothing but the store's own marks, to find out whether it can be written again.

@@ -47,7 +47,11 @@ class Ledger::Caller {
   template <class T, class Call>
   std::optional<T> ask(Call call) {
     Result<T> result = await_result<T>([&](auto done) { call(*store_, std::move(done)); });
-    ++(result ? ledger_.acknowledged_ : ledger_.refused_);
+    {
+      const std::lock_guard lock(ledger_.mutex_);
+      ++(result ? ledger_.acknowledged_ : ledger_.refused_);
+    }
+    ledger_.answered_.notify_all();
     if (!result) {
       EXPECT_EQ(result.error().code, Code::STORE_UNAVAILABLE) << to_string(result.error());
       return std::nullopt;
@@ -217,6 +221,11 @@ class Ledger::Caller {
   Store* store_ = nullptr;
   int count_ = 0;
 };
+
+bool Ledger::wait_for_answers(std::uint64_t acknowledged, std::chrono::seconds patience) {
+  std::unique_lock lock(mutex_);
+  return answered_.wait_for(lock, patience, [&] { return acknowledged_ >= acknowledged; });
+}
 
 void Ledger::run(int threads, const std::function<bool()>& enough) {
   std::vector<std::jthread> callers;

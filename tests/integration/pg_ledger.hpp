@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -28,6 +30,8 @@ class Ledger {
   void check(Store& truth);
 
   std::uint64_t acknowledged() const { return acknowledged_; }
+  // False when there are not so many acknowledged answers in all by then.
+  bool wait_for_answers(std::uint64_t acknowledged, std::chrono::seconds patience);
   std::uint64_t refused() const { return refused_; }
 
  private:
@@ -52,6 +56,7 @@ class Ledger {
   const std::uint64_t seed_;
   std::atomic<bool> leases_may_be_lost_{false};
   std::mutex mutex_;
+  std::condition_variable answered_;
   std::map<std::string, Job> jobs_;  // by their input, which is unique
   std::map<RunId, std::string> inputs_;
   std::map<std::string, Fence> won_;  // the newest, by key

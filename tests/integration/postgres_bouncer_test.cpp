@@ -55,7 +55,7 @@ TEST_F(PostgresBouncer, APoolerThatRestartsLosesNothing) {
   {
     std::jthread callers([&] { ledger.run(6, [&] { return restarts == 3 && ledger.acknowledged() >= 1000; }); });
     for (std::uint64_t at : {100u, 200u, 300u}) {
-      while (ledger.acknowledged() < at) std::this_thread::sleep_for(2ms);
+      EXPECT_TRUE(ledger.wait_for_answers(at, 40s)) << "the callers are stuck";
       bouncer_.restart();
       ++restarts;
     }

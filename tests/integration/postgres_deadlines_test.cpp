@@ -10,19 +10,20 @@ namespace {
 using PostgresDeadlines = PostgresStores;
 
 TEST_F(PostgresDeadlines, AnIdleHostEndsTheLeasesOfADeadOne) {
-  auto idle = open(url());
+  ManualClock time(clock_.now());
+  auto idle = open(url(), {.clock = &time});
   {
-    auto dying = open(url());
+    auto dying = open(url(), {.clock = &time});
     for (int i = 0; i < 3; ++i) Verbs(*dying).enqueue({.function = "f"});
-    EXPECT_EQ(Verbs(*dying).take({.functions = {"f"}, .limit = 9, .session = id_of(1), .lease = 1s}).size(), 3u);
+    EXPECT_EQ(Verbs(*dying).take({.functions = {"f"}, .limit = 9, .session = id_of(1), .lease = 1h}).size(), 3u);
   }
-  std::optional<Instant> deadline;
-  for (int looks = 0; looks < 100 && !deadline; ++looks) {
-    std::this_thread::sleep_for(100ms);
-    deadline = idle->next_deadline();
-  }
-  ASSERT_TRUE(deadline) << "nobody will end these leases";
-  while (idle->now() < *deadline) std::this_thread::sleep_for(10ms);
+  // The store gives no sign when it has heard of it.
+  const Duration patience = clock_.elapsed() + 10s;
+  while (!idle->next_deadline() && clock_.elapsed() < patience) std::this_thread::sleep_for(5ms);
+  ASSERT_TRUE(idle->next_deadline()) << "nobody will end these leases";
+  EXPECT_EQ(*idle->next_deadline(), from_ms(to_ms(time.now() + 1h)));
+  EXPECT_EQ(Verbs(*idle).sweep(100).changed, 0u);
+  time.advance(1h);
   EXPECT_EQ(Verbs(*idle).sweep(100).changed, 3u);
   EXPECT_EQ(idle->census().value().queued, 3u);
 }

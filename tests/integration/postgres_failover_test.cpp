@@ -1,5 +1,6 @@
 // PostgreSQL stops, crashes, or another one takes its place, under load: in synchronous mode what was acknowledged is
 // there and nothing is doubled. What asynchronous mode may lose is shown too.
+#include <future>
 #include <thread>
 
 #include "conformance/store_test.hpp"
@@ -25,9 +26,7 @@ class PostgresOutages : public ::testing::Test {
     std::jthread callers([&] { ledger.run(6, [&] { return enough.load(); }); });
     const auto answers = [&](std::uint64_t more) {
       const std::uint64_t until = ledger.acknowledged() + more;
-      const Duration patience = clock_.elapsed() + 40s;
-      while (ledger.acknowledged() < until && clock_.elapsed() < patience) std::this_thread::sleep_for(5ms);
-      EXPECT_GE(ledger.acknowledged(), until) << "the callers are stuck";
+      EXPECT_TRUE(ledger.wait_for_answers(until, 40s)) << "the callers are stuck";
     };
     disturb(answers);
     enough = true;
@@ -76,36 +75,58 @@ class PostgresFailover : public PostgresOutages {
         "'client backend' AND query_start > '" +
         since + "' LIMIT 1");
   }
-  // A claim whose commit waits for a standby that is gone; then `act` on the backend that waits. Whatever that does,
-  // the claim is not answered before the standby has it.
-  void interrupt_waiting(const std::string& act) {
-    replicate_synchronously();
-    auto store = open(primary_.url());
+  // A call whose commit waits for a standby that is gone; then `act` on the backend that waits. Whatever that does, the
+  // call is not answered before the standby has it, which is then promoted.
+  template <class Reply>
+  Reply interrupt_waiting(const std::string& act, const std::function<std::future<Reply>()>& call) {
     PgClient watch(primary_.url());
-    ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store).claim(a_claim("before"))));
     const std::string since = watch.ask_one("SELECT clock_timestamp()");
     standby_->stop(PgStop::immediate);
-    std::promise<ClaimReply> told;
-    auto answer = told.get_future();
-    store->claim(a_claim("k"), [&](Result<ClaimReply> reply) { told.set_value(reply.value()); });
+    auto answer = call();
     std::string waiting;
     const Duration patience = clock_.elapsed() + 30s;
     while (waiting.empty() && clock_.elapsed() < patience) waiting = waiting_backend(watch, since);
-    ASSERT_FALSE(waiting.empty()) << "nobody waits for the standby";
+    EXPECT_FALSE(waiting.empty()) << "nobody waits for the standby";
     const std::string struck = watch.ask_one("SELECT clock_timestamp()");
-    watch.execute("SELECT " + act + "(" + waiting + ")");
+    if (!waiting.empty()) watch.execute("SELECT " + act + "(" + waiting + ")");
     // It must ask again, and that waits too.
     std::string again;
     while (again.empty() && answer.wait_for(10ms) != std::future_status::ready) again = waiting_backend(watch, struck);
     EXPECT_NE(answer.wait_for(0s), std::future_status::ready) << "acknowledged, and the standby does not have it";
     standby_->start();
-    const ClaimReply reply = answer.get();
-    ASSERT_TRUE(std::holds_alternative<Won>(reply));
+    Reply reply = answer.get();
     primary_.stop(PgStop::immediate);
     standby_->promote();
+    return reply;
+  }
+  void interrupt_claim(const std::string& act) {
+    replicate_synchronously();
+    auto store = open(primary_.url());
+    ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store).claim(a_claim("before"))));
+    const auto reply = interrupt_waiting<ClaimReply>(act, [&] {
+      auto told = std::make_shared<std::promise<ClaimReply>>();
+      store->claim(a_claim("k"), [told](Result<ClaimReply> answer) { told->set_value(answer.value()); });
+      return told->get_future();
+    });
+    ASSERT_TRUE(std::holds_alternative<Won>(reply));
     auto after = open(standby_->url());
     EXPECT_TRUE(after->find({}, std::get<Won>(reply).run.id()).value()) << "what was acknowledged is lost";
     EXPECT_EQ(after->list({}).value().runs.size(), 2u);
+  }
+  void interrupt_acknowledgement(const std::string& act) {
+    replicate_synchronously();
+    auto store = open(primary_.url());
+    const Won won = std::get<Won>(Verbs(*store).claim(a_claim("k")));
+    const Uuid letter =
+        std::get<Settled>(Verbs(*store).settle({{}, won.run.id(), won.fence, permanent()})).dead_letter.value();
+    using Reply = Result<std::optional<DeadLetter>>;
+    const auto reply = interrupt_waiting<Reply>(act, [&] {
+      return std::async(std::launch::async, [&] { return store->records().acknowledge({}, letter, "ann"); });
+    });
+    ASSERT_TRUE(reply) << to_string(reply.error());
+    const auto kept = open(standby_->url())->records().find_dead_letter({}, letter).value().value();
+    EXPECT_EQ(kept.acknowledged_by, "ann") << "what was acknowledged is lost";
+    EXPECT_EQ(kept.acknowledged_at, (*reply)->acknowledged_at);
   }
 
   PgCluster primary_;
@@ -133,8 +154,14 @@ TEST_F(PostgresFailover, AStandbyThatIsNamedFirstIsPassedOver) {
 }
 
 // The server then says that it committed, with a warning: the commit is here and perhaps nowhere else.
-TEST_F(PostgresFailover, ACancelledWaitForTheStandbyIsNotSuccess) { interrupt_waiting("pg_cancel_backend"); }
-TEST_F(PostgresFailover, ATerminatedWaitForTheStandbyIsNotSuccess) { interrupt_waiting("pg_terminate_backend"); }
+TEST_F(PostgresFailover, ACancelledWaitForTheStandbyIsNotSuccess) { interrupt_claim("pg_cancel_backend"); }
+TEST_F(PostgresFailover, ATerminatedWaitForTheStandbyIsNotSuccess) { interrupt_claim("pg_terminate_backend"); }
+TEST_F(PostgresFailover, ACancelledWaitOfAnAcknowledgementIsNotSuccess) {
+  interrupt_acknowledgement("pg_cancel_backend");
+}
+TEST_F(PostgresFailover, ATerminatedWaitOfAnAcknowledgementIsNotSuccess) {
+  interrupt_acknowledgement("pg_terminate_backend");
+}
 
 // Without synchronous replication the last moments before a failover may be lost; docs/postgresql.md says so. Even then
 // no fence is given twice, and nobody is an owner by what the lost server promised.

@@ -182,6 +182,42 @@ TEST_P(PostgresFaults, DuplicatesAreCountedOnce) {
   EXPECT_EQ(seen.counts[0].count, 5u);
 }
 
+TEST_P(PostgresFaults, AnAcknowledgementIsThatOfItsCaller) {
+  const Won won = std::get<Won>(verbs().claim(a_claim()));
+  const auto failed = std::get<Settled>(verbs().settle({{}, won.run.id(), won.fence, permanent()}));
+  const auto told = struck([&] { return store_->records().acknowledge({}, *failed.dead_letter, "ann"); });
+  ASSERT_TRUE(told) << to_string(told.error());
+  ASSERT_TRUE(*told);
+  EXPECT_EQ((*told)->acknowledged_by, "ann");
+  ASSERT_TRUE((*told)->acknowledged_at);
+  const auto again = other_->records().acknowledge({}, *failed.dead_letter, "bob").value().value();
+  EXPECT_EQ(again.acknowledged_by, "ann");
+  EXPECT_EQ(again.acknowledged_at, (*told)->acknowledged_at) << "as it was told";
+  EXPECT_EQ(again.count, 1u);
+  EXPECT_TRUE(other_->records().list_dead_letters({}).value().entries.empty());
+}
+
+TEST_P(PostgresFaults, ATokenIsAddedOnce) {
+  const TokenRecord token{.id = "0123456789abcdef", .name = "ci", .role = Role::admin, .created_at = other_->now()};
+  const auto told = struck([&] { return store_->records().add_token(token); });
+  EXPECT_TRUE(told) << to_string(told.error());
+  const auto tokens = other_->records().list_tokens().value();
+  ASSERT_EQ(tokens.size(), 1u);
+  EXPECT_EQ(tokens[0].id, token.id);
+}
+
+TEST_P(PostgresFaults, ATokenIsRevokedOnce) {
+  const TokenRecord token{.id = "0123456789abcdef", .name = "ci", .role = Role::admin, .created_at = other_->now()};
+  ASSERT_TRUE(store_->records().add_token(token));
+  const auto told = struck([&] { return store_->records().revoke_token(token.id); });
+  ASSERT_TRUE(told) << to_string(told.error());
+  EXPECT_TRUE(*told);
+  const auto revoked_at = other_->records().list_tokens().value().at(0).revoked_at;
+  ASSERT_TRUE(revoked_at);
+  EXPECT_TRUE(other_->records().revoke_token(token.id).value());
+  EXPECT_EQ(other_->records().list_tokens().value().at(0).revoked_at, revoked_at);
+}
+
 class PostgresTries : public PostgresStores {};
 
 // The first try reaches the server after the second was cut: what is told must be what the one that was kept did, not

@@ -28,7 +28,8 @@ struct FaultProxy::Link {
   Fault fate;
   std::chrono::milliseconds delay{0};
   bool swallows = false;
-  bool is_late = false;  // the client has gone, what it sent is on its way
+  bool is_unheard = false;  // what the client said was swallowed
+  bool is_late = false;     // the client has gone, what it sent is on its way
 
   static void end(Socket& socket, FaultHow how) {
     Problem ignored;
@@ -98,8 +99,16 @@ void FaultProxy::set_fates(std::function<Fault()> draw) {
   on_thread([&] { draw_ = std::move(draw); });
 }
 
+void FaultProxy::hush_all() {
+  on_thread([&] {
+    is_hushed_ = true;
+    for (const auto& link : links_) link->swallows = true;
+  });
+}
+
 void FaultProxy::cut_all() {
   on_thread([&] {
+    is_hushed_ = false;
     for (const auto& link : links_) link->end();
     links_.clear();
   });
@@ -117,6 +126,7 @@ void FaultProxy::begin(Socket client) {
   ++connections_;
   auto link = std::make_shared<Link>(std::move(client), context_);
   if (draw_) link->fate = draw_();
+  link->swallows = is_hushed_;
   links_.insert(link);
   link->server.async_connect(server_, [this, link](Problem problem) {
     if (problem) {
@@ -142,6 +152,7 @@ void FaultProxy::pump(std::shared_ptr<Link> link, bool from_client) {
       links_.erase(link);
       return;
     }
+    if (link->swallows && from_client && is_hushed_ && !std::exchange(link->is_unheard, true)) ++unheard_;
     if (link->swallows || link->is_late) return pump(link, from_client);
     if (link->delay.count() == 0) return pass(link, from_client, size);
     auto pause = std::make_shared<asio::steady_timer>(context_, link->delay);

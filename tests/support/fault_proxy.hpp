@@ -60,6 +60,10 @@ class FaultProxy {
   void arm(std::deque<Fault> faults);
   // Every new connection gets a fault of its own, drawn when it begins. Empty: none do.
   void set_fates(std::function<Fault()> draw);
+  // From now on nothing goes either way on any connection, new ones too, and nothing ends, until cut_all().
+  void hush_all();
+  // On how many connections the client has spoken since then.
+  std::uint64_t unheard() const { return unheard_; }
   // Ends every connection now, the swallowed ones too.
   void cut_all();
 
@@ -89,6 +93,8 @@ class FaultProxy {
   std::function<Fault()> draw_;
   std::atomic<std::uint64_t> fired_{0};
   std::atomic<std::uint64_t> connections_{0};
+  bool is_hushed_ = false;
+  std::atomic<std::uint64_t> unheard_{0};
   std::thread thread_;
 };
 

@@ -3,16 +3,22 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
-#include <thread>
 
-#include "support/pg_client.hpp"
+#include "support/folder_watch.hpp"
 #include "support/pg_program.hpp"
 
 namespace latchkey {
+namespace {
+
+std::string read_text(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
 
 PgBouncer::PgBouncer(int server_port, int pool) : port_(find_free_port()) {
   if (const passwd* user = ::getpwnam("postgres"); user && ::geteuid() == 0)
@@ -35,19 +41,14 @@ PgBouncer::PgBouncer(int server_port, int pool) : port_(find_free_port()) {
 
 PgBouncer::~PgBouncer() { stop(); }
 
+// It says in its log when it listens. What it said at a start before does not count.
 void PgBouncer::start() {
-  pid_ = start_pg_program({"/usr/sbin/pgbouncer", folder_.file("pgbouncer.ini")}, folder_.file("pgbouncer.log"));
-  // It gives no sign when it listens.
-  for (int tries = 0; tries < 2000; ++tries) {
-    try {
-      PgClient(url("pgbouncer")).execute("SHOW VERSION");
-      return;
-    } catch (const std::runtime_error&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-  }
-  std::ifstream log(folder_.file("pgbouncer.log"));
-  throw std::runtime_error("PgBouncer did not start: " + std::string(std::istreambuf_iterator<char>(log), {}));
+  const std::string log = folder_.file("pgbouncer.log");
+  const auto heard = read_text(log).size();
+  const FolderWatch watch(folder_.path());
+  pid_ = start_pg_program({"/usr/sbin/pgbouncer", folder_.file("pgbouncer.ini")}, log);
+  if (!watch.wait(pid_, [&] { return read_text(log).find("process up", heard) != std::string::npos; }))
+    throw std::runtime_error("PgBouncer did not start: " + read_text(log));
 }
 
 void PgBouncer::stop() {

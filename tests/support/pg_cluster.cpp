@@ -1,9 +1,6 @@
 #include "support/pg_cluster.hpp"
 
-#include <poll.h>
 #include <pwd.h>
-#include <sys/inotify.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,25 +8,12 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "support/folder_watch.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_program.hpp"
 
 namespace latchkey {
 namespace {
-
-constexpr int kPatienceMs = 30'000;
-
-class File {
- public:
-  explicit File(int number) : number_(number) { LK_ASSERT(number >= 0); }
-  ~File() { ::close(number_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 // The server keeps its state in the last line of this file.
 bool says_ready(const std::string& file) {
@@ -98,22 +82,14 @@ void PgCluster::start() {
 
 void PgCluster::wait_until_ready() {
   const std::string file = data() + "/postmaster.pid";
-  const File changes(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  LK_ASSERT(::inotify_add_watch(changes.number(), data().c_str(), IN_MODIFY | IN_CREATE | IN_CLOSE_WRITE) >= 0);
-  const File process(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+  const FolderWatch watch(data());
   // What the last server left there is cleared before the new one's first line is written.
-  while (true) {
+  const auto is_ready = [&] {
     std::ifstream in(file);
     long owner = 0;
-    if (in >> owner && owner == pid_ && says_ready(file)) return;
-    pollfd files[] = {{changes.number(), POLLIN, 0}, {process.number(), POLLIN, 0}};
-    const int heard = ::poll(files, 2, kPatienceMs);
-    if (heard <= 0 || files[1].revents != 0) break;
-    char events[4096];
-    while (::read(changes.number(), events, sizeof events) > 0) {
-    }
-  }
-  throw std::runtime_error("PostgreSQL did not start: " + log());
+    return in >> owner && owner == pid_ && says_ready(file);
+  };
+  if (!watch.wait(pid_, is_ready)) throw std::runtime_error("PostgreSQL did not start: " + log());
 }
 
 std::string PgCluster::log() const {

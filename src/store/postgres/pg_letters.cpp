@@ -1,5 +1,5 @@
-// Dead letters of a batch. The open entry is kept with the batch: many runs may fail into it at once. All else is
-// asked.
+// Dead letters of a batch, and tokens. The open entry is kept with the batch: many runs may fail into it at once. All
+// else is asked.
 #include "store/listing.hpp"
 #include "store/packing.hpp"
 #include "store/postgres/letter_columns.hpp"
@@ -54,13 +54,34 @@ std::optional<Uuid> PgTables::dead_letter_of(const Run& run) {
   return rows.empty() ? std::nullopt : std::optional(rows.uuid(0, 0));
 }
 
-std::optional<DeadLetter> PgTables::find_dead_letter(Uuid id) {
-  const Rows& rows = ask(name_of("letter", id), [&] {
-    return Statement{std::string("SELECT ") + kLetterColumns +
-                         " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 FOR UPDATE NOWAIT",
-                     Params().add(seq_in(id)).add(id)};
+std::optional<DeadLetter> PgTables::find_letter(const std::optional<std::string>& tenant, Uuid id) {
+  const Rows& rows = ask_locked(name_of("letter", id, tenant.value_or("")), [&] {
+    return Statement{
+        std::string("SELECT ") + kLetterColumns +
+            " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR tenant = $3)",
+        Params().add(seq_in(id)).add(id).add_or_null(tenant)};
   });
   return rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0));
+}
+
+std::optional<DeadLetter> PgTables::find_dead_letter(Uuid id) { return find_letter(std::nullopt, id); }
+
+std::optional<DeadLetter> PgTables::acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                const std::string& actor, Instant now) {
+  auto letter = find_letter(tenant, id);
+  if (!letter || letter->acknowledged_at) return letter;
+  letter->acknowledged_at = now;
+  letter->acknowledged_by = actor;
+  // What fails later in this batch must not go into it any more, nor open it again: the open one is read anew. What
+  // failed earlier was written before the letter was read.
+  const LetterName name{letter->tenant, letter->function};
+  remember(letters_, name);
+  letters_.erase(name);
+  write(
+      {"UPDATE latchkey.dead_letters SET acknowledged_by = $4, acknowledged_at = $3 WHERE number = $1 AND id = $2 AND "
+       "acknowledged_at IS NULL",
+       Params().add(seq_in(id)).add(id).add(to_ms(now)).add(std::string_view(actor))});
+  return letter;
 }
 
 std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
@@ -124,6 +145,26 @@ void PgTables::erase_members(RunId run) {
         {"DELETE FROM latchkey.dead_letters WHERE number = $1 AND acknowledged_at IS NOT NULL AND NOT EXISTS "
          "(SELECT 1 FROM latchkey.dead_letter_members WHERE letter = $1)",
          Params().add(rows.integer(row, 0))});
+}
+
+bool PgTables::add_token(const TokenRecord& token) {
+  if (!ask("token:" + token.id, [&] {
+         return Statement{"SELECT 1 FROM latchkey.tokens WHERE id = $1", Params().add(std::string_view(token.id))};
+       }).empty())
+    return false;
+  write(insert_token(token));
+  return true;
+}
+
+bool PgTables::revoke_token(const std::string& id, Instant now) {
+  const Rows& rows = ask_locked("revoke:" + id, [&] {
+    return Statement{"SELECT revoked_at FROM latchkey.tokens WHERE id = $1", Params().add(std::string_view(id))};
+  });
+  if (rows.empty()) return false;
+  if (rows.is_null(0, 0))
+    write({"UPDATE latchkey.tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
+           Params().add(std::string_view(id)).add(to_ms(now))});
+  return true;
 }
 
 void PgTables::add_duplicates(const DuplicateNote& note) {

@@ -1,4 +1,4 @@
-// Reads, and cold things: each one statement on a connection of its own.
+// Reads: each on a connection of its own, within a limit.
 #include "store/listing.hpp"
 #include "store/packing.hpp"
 #include "store/postgres/letter_columns.hpp"
@@ -10,9 +10,10 @@ namespace latchkey {
 using namespace pg;
 
 template <class Read>
-auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<Sessions&>()))> {
+auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<Reading&>()))> {
   try {
-    return read(sessions_);
+    Reading reading(sessions_);
+    return read(reading);
   } catch (const Failure& failure) {
     return fail(Code::STORE_UNAVAILABLE, "the database could not be read");
   }
@@ -30,18 +31,17 @@ std::optional<Run> first_of(const Rows& rows) { return rows.empty() ? std::nullo
 }  // namespace
 
 Result<std::optional<Run>> PostgresStore::find(const std::optional<std::string>& tenant, RunId id) {
-  return read([&](Sessions& sessions) {
+  return read([&](Reading& reading) {
     return first_of(
-        sessions.run(tenant, {select_run("WHERE r.seq = $1 AND r.id = $2 AND ($3::text IS NULL OR r.tenant = $3)"),
-                              Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
+        reading.run(tenant, {select_run("WHERE r.seq = $1 AND r.id = $2 AND ($3::text IS NULL OR r.tenant = $3)"),
+                             Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
   });
 }
 
 Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
-  return read([&](Sessions& sessions) {
-    auto run =
-        first_of(sessions.run(name.tenant, {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"),
-                                            Params().add(name_key(name.hash))}));
+  return read([&](Reading& reading) {
+    auto run = first_of(reading.run(name.tenant, {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"),
+                                                  Params().add(name_key(name.hash))}));
     if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
       run.reset();
     return run;
@@ -50,10 +50,10 @@ Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
 
 Result<Page> PostgresStore::list(const ListQuery& query) {
   if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
-  return read([&](Sessions& sessions) {
+  return read([&](Reading& reading) {
     Page page;
     if (query.limit == 0) return page;
-    const Rows rows = sessions.run(
+    const Rows rows = reading.run(
         query.tenant, {select_run("WHERE r.seq = ANY(ARRAY(" + select_page(query) + ")) ORDER BY r.seq DESC"),
                        page_params(query, static_cast<Seq>(read_cursor(query.cursor)))});
     for (int row = 0; row < rows.size() && page.runs.size() < query.limit; ++row)
@@ -64,9 +64,9 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
 }
 
 Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
-  return read([&](Sessions& sessions) -> std::optional<Duplicates> {
+  return read([&](Reading& reading) -> std::optional<Duplicates> {
     const Rows rows =
-        sessions.run(std::nullopt, {"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(id))});
+        reading.run(std::nullopt, {"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(id))});
     if (rows.empty()) return std::nullopt;
     return decode_duplicates(rows.bytes(0, 0));
   });
@@ -74,8 +74,8 @@ Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
 
 // Blocks are counted along their primary key: their table may be mostly dead rows.
 Result<Census> PostgresStore::census() {
-  return read([](Sessions& sessions) {
-    const Rows rows = sessions.run(
+  return read([](Reading& reading) {
+    const Rows rows = reading.run(
         std::nullopt,
         {"SELECT count(*) FILTER (WHERE status = 0) + (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM "
          "latchkey.blocks WHERE lo > 0 AND session IS NULL), count(*) FILTER (WHERE status = 1) + (SELECT "
@@ -94,10 +94,10 @@ Result<Census> PostgresStore::census() {
 
 Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& query) {
   if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
-  return read([&](Sessions& sessions) {
+  return read([&](Reading& reading) {
     DeadLetterPage page;
     if (query.limit == 0) return page;
-    const Rows rows = sessions.run(
+    const Rows rows = reading.run(
         query.tenant,
         {std::string("SELECT ") + kLetterColumns +
              " FROM latchkey.dead_letters WHERE number < $1 AND ($2::text IS NULL OR tenant = $2) AND ($3 = '' "
@@ -116,12 +116,12 @@ Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& q
 }
 
 Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  return read([&](Sessions& sessions) -> std::optional<DeadLetter> {
+  return read([&](Reading& reading) -> std::optional<DeadLetter> {
     const Rows rows =
-        sessions.run(tenant, {std::string("SELECT ") + kLetterColumns +
-                                  " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR "
-                                  "tenant = $3)",
-                              Params().add(seq_in(id)).add(id).add_or_null(tenant)});
+        reading.run(tenant, {std::string("SELECT ") + kLetterColumns +
+                                 " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR "
+                                 "tenant = $3)",
+                             Params().add(seq_in(id)).add(id).add_or_null(tenant)});
     if (rows.empty()) return std::nullopt;
     return read_letter(rows, 0);
   });
@@ -129,8 +129,8 @@ Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::opt
 
 Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_letter, std::uint32_t limit,
                                                                   MemberPlace after) {
-  return read([&](Sessions& sessions) {
-    const Rows rows = sessions.run(
+  return read([&](Reading& reading) {
+    const Rows rows = reading.run(
         std::nullopt, {std::string("SELECT ") + kMemberColumns +
                            ", (SELECT array_agg(s.kind) FROM latchkey.dead_letter_steps s WHERE s.seq = m.seq "
                            "AND s.generation = m.generation) IS NOT NULL FROM latchkey.dead_letter_members m "
@@ -144,7 +144,7 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
     for (int row = 0; row < rows.size(); ++row) {
       members.push_back(read_member(rows, row));
       if (!rows.boolean(row, 8)) continue;
-      const Rows steps = sessions.run(
+      const Rows steps = reading.run(
           std::nullopt, {"SELECT kind, actor, at, note FROM latchkey.dead_letter_steps WHERE seq = $1 AND "
                          "generation = $2 ORDER BY kind",
                          Params().add(seq_in(members.back().run)).add(std::int64_t{members.back().generation})});
@@ -158,44 +158,12 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
   });
 }
 
-Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
-                                                             const std::string& actor) {
-  return read([&](Sessions& sessions) -> std::optional<DeadLetter> {
-    const Rows rows = sessions.run(
-        std::nullopt,
-        {std::string(
-             "UPDATE latchkey.dead_letters SET acknowledged_by = CASE WHEN acknowledged_at IS NULL THEN $4 ELSE "
-             "acknowledged_by END, acknowledged_at = coalesce(acknowledged_at, $5) WHERE number = $1 AND id = $2 "
-             "AND ($3::text IS NULL OR tenant = $3) RETURNING ") +
-             kLetterColumns,
-         Params().add(seq_in(id)).add(id).add_or_null(tenant).add(std::string_view(actor)).add(to_ms(now()))});
-    if (rows.empty()) return std::nullopt;
-    return read_letter(rows, 0);
-  });
-}
-
-Result<std::monostate> PostgresStore::add_token(const TokenRecord& token) {
-  return read([&](Sessions& sessions) {
-    sessions.run(std::nullopt, insert_token(token));
-    return std::monostate{};
-  });
-}
-
 Result<std::vector<TokenRecord>> PostgresStore::list_tokens() {
-  return read([&](Sessions& sessions) {
-    const Rows rows = sessions.run(std::nullopt, {"SELECT * FROM latchkey.tokens ORDER BY created_at, id", {}});
+  return read([&](Reading& reading) {
+    const Rows rows = reading.run(std::nullopt, {"SELECT * FROM latchkey.tokens ORDER BY created_at, id", {}});
     std::vector<TokenRecord> tokens;
     for (int row = 0; row < rows.size(); ++row) tokens.push_back(read_token(rows, row));
     return tokens;
-  });
-}
-
-Result<bool> PostgresStore::revoke_token(const std::string& id) {
-  return read([&](Sessions& sessions) {
-    return sessions
-               .run(std::nullopt, {"UPDATE latchkey.tokens SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1",
-                                   Params().add(std::string_view(id)).add(to_ms(now()))})
-               .touched() > 0;
   });
 }
 

@@ -40,7 +40,7 @@ PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& ra
       host_(clock),
       random_(random),
       database_clock_(clock),
-      sessions_(settings_.url, settings_.readers),
+      sessions_(settings_.url, settings_.readers, clock, settings_.reply_max),
       next_deadline_ms_(kNoDeadline) {}
 
 PostgresStore::~PostgresStore() {

@@ -39,7 +39,7 @@ struct PostgresSettings {
   std::size_t batch = 256;                        // commands in one transaction, at most
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
-  Duration reply_max = std::chrono::seconds{15};  // for one round trip, before the connection is given up
+  Duration reply_max = std::chrono::seconds{15};  // for one round trip, or one read, before the connection is given up
 };
 
 class PgCommand {
@@ -76,7 +76,9 @@ class PostgresStore final : public Store, private Records {
   Result<Page> list(const ListQuery& query) override;
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
   Result<Census> census() override;
+  bool reads_may_wait() const override { return true; }
   std::optional<Error> find_failure() override;
+  void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_->now(); }
   std::optional<Instant> next_deadline() override;
   Records& records() override { return *this; }
@@ -101,7 +103,7 @@ class PostgresStore final : public Store, private Records {
   template <class T, class Plan, class Apply>
   Result<T> call(Plan plan, Apply apply);
   template <class Read>
-  auto read(Read read) -> Result<decltype(read(std::declval<pg::Sessions&>()))>;
+  auto read(Read read) -> Result<decltype(read(std::declval<pg::Reading&>()))>;
 
   // Refuses to serve where tenants are not kept apart.
   void check_security();

@@ -401,6 +401,21 @@ const Rows& PgTables::ask(const std::string& name, const std::function<Statement
   throw Missing{};
 }
 
+// By default nobody is waited for: the whole batch would be.
+const Rows& PgTables::ask_locked(const std::string& name, const std::function<Statement()>& question) {
+  const auto with = [&](const char* lock) {
+    return [&question, lock] {
+      Statement statement = question();
+      statement.sql += lock;
+      return statement;
+    };
+  };
+  if (in_turn_) return ask(name + "/in turn", with(" FOR UPDATE"));
+  const Rows& rows = ask(name, with(" FOR UPDATE SKIP LOCKED"));
+  if (rows.empty() && !ask(name + "/there", question).empty()) throw Held{};
+  return rows;
+}
+
 void PgTables::write(Statement statement) {
   changed_ = true;
   own_writes_.push_back(std::move(statement));

@@ -89,6 +89,7 @@ class PgTables final : public Tables {
     undo_.clear();
     undo_runs_.clear();
     written_before_ = !own_writes_.empty();
+    in_turn_ = false;
     begin_request();
   }
   void begin_request() { peeked_.clear(); }
@@ -135,8 +136,21 @@ class PgTables final : public Tables {
 
   // The answer to a question of its own; Missing until it was asked.
   const Rows& ask(const std::string& name, const std::function<Statement()>& question);
+  // The same of one row, which is locked. Held when somebody else has it.
+  const Rows& ask_locked(const std::string& name, const std::function<Statement()>& question);
+  // From here to the command's end: ask_locked() waits for its turn, as long as anything may.
+  void wait_in_turn() { in_turn_ = true; }
   // A write of its own, in its place after those before it.
   void write(Statement statement);
+
+  // --- cold things --------------------------------------------------------------------------------------------------
+  // The first acknowledgement stands. None when there is no such entry of the tenant's.
+  std::optional<DeadLetter> acknowledge(const std::optional<std::string>& tenant, Uuid id, const std::string& actor,
+                                        Instant now);
+  // False when there is one of this id.
+  bool add_token(const TokenRecord& token);
+  // The first time stands. False when there is none.
+  bool revoke_token(const std::string& id, Instant now);
 
   // --- Tables -------------------------------------------------------------------------------------------------------
   std::optional<Run> find(RunId id) override;
@@ -186,6 +200,7 @@ class PgTables final : public Tables {
   };
   using ReadyList = std::pair<std::vector<ReadyItem>, bool>;  // and whether these are all
 
+  std::optional<DeadLetter> find_letter(const std::optional<std::string>& tenant, Uuid id);
   RunSlot& slot_of(Seq seq);
   RunSlot* find_slot(Seq seq);
   const Block* find_block(Seq seq) const;
@@ -236,6 +251,7 @@ class PgTables final : public Tables {
   bool changed_ = false;
   bool has_queued_ = false;
   bool has_met_keys_ = false;
+  bool in_turn_ = false;
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;

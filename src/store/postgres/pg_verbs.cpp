@@ -71,6 +71,22 @@ void plan_key(Needs& needs, const EnqueueRequest& request) {
   (request.after.empty() ? needs.new_keys : needs.keys).insert(name_key(*hash));
 }
 
+// A row that somebody else has is passed over the first time: its batch must not be held up. From then on, apart, it is
+// waited for in turn: what many lanes write to may be free at no moment at which it is merely looked at.
+template <class Act>
+auto in_turn(Act act) {
+  return [act = std::move(act), waits = false](Applying with) mutable {
+    auto& tables = static_cast<PgTables&>(with.tables);
+    if (waits) tables.wait_in_turn();
+    try {
+      return act(tables, with);
+    } catch (const Held&) {
+      waits = true;
+      throw;
+    }
+  };
+}
+
 constexpr Duration kBatchesKept = std::chrono::hours{1};
 constexpr auto kNothing = [](Needs&) {};
 
@@ -171,8 +187,33 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
         return std::monostate{};
       });
 }
+// Whatever is written is named: the batch's own mark is enough.
+void PostgresStore::probe(Done<std::monostate> done) {
+  submit(std::move(done), kNothing, [](Applying with) {
+    static_cast<PgTables&>(with.tables).write({"SELECT 1", {}});
+    return std::monostate{};
+  });
+}
 Result<std::optional<LetterMoved>> PostgresStore::move_dead_letter(const LetterMove& wish) {
-  return call<std::optional<LetterMoved>>(kNothing, [wish](Applying with) { return apply_letter_move(with, wish); });
+  return call<std::optional<LetterMoved>>(
+      kNothing, in_turn([wish](PgTables&, Applying with) { return apply_letter_move(with, wish); }));
+}
+Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                             const std::string& actor) {
+  return call<std::optional<DeadLetter>>(kNothing, in_turn([tenant, id, actor](PgTables& tables, Applying with) {
+                                           return tables.acknowledge(tenant, id, actor, with.now);
+                                         }));
+}
+Result<std::monostate> PostgresStore::add_token(const TokenRecord& token) {
+  const auto added =
+      call<bool>(kNothing, [token](Applying with) { return static_cast<PgTables&>(with.tables).add_token(token); });
+  if (!added) return std::unexpected(added.error());
+  if (!*added) return fail(Code::STORE_UNAVAILABLE, "there is a token of this id; nothing was changed");
+  return std::monostate{};
+}
+Result<bool> PostgresStore::revoke_token(const std::string& id) {
+  return call<bool>(kNothing,
+                    in_turn([id](PgTables& tables, Applying with) { return tables.revoke_token(id, with.now); }));
 }
 
 }  // namespace latchkey

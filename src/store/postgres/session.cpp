@@ -1,12 +1,86 @@
 #include "store/postgres/session.hpp"
 
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+
 #include "store/postgres/hosts.hpp"
 
 namespace latchkey::pg {
+namespace {
 
-Sessions::Handle Sessions::borrow() {
+// One conversation on a connection, until its time is over. libpq's own limit holds for its blocking calls only.
+class Talk {
+ public:
+  Talk(PGconn* handle, Clock& clock, Duration until) : handle_(handle), clock_(clock), until_(until) {}
+
+  [[noreturn]] void raise() { throw Failure("", PQerrorMessage(handle_), true); }
+
+  // A socket that failed is ready, too: libpq says what it is.
+  void wait(short what) {
+    while (true) {
+      const Duration left = until_ - clock_.elapsed();
+      if (left <= Duration{0}) throw Failure("", "no answer in time", true);
+      pollfd socket{PQsocket(handle_), what, 0};
+      const int ready = ::poll(&socket, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+      if (ready > 0) return;
+      if (ready < 0 && errno != EINTR) throw Failure("", "the connection cannot be waited for", true);
+    }
+  }
+
+  void connect() {
+    for (PostgresPollingStatusType poll = PGRES_POLLING_WRITING; poll != PGRES_POLLING_OK;) {
+      if (poll == PGRES_POLLING_FAILED || PQstatus(handle_) == CONNECTION_BAD) raise();
+      wait(poll == PGRES_POLLING_READING ? POLLIN : POLLOUT);
+      poll = PQconnectPoll(handle_);
+    }
+    if (PQsetnonblocking(handle_, 1) != 0 || PQenterPipelineMode(handle_) != 1) raise();
+  }
+
+  void add(const Statement& statement) {
+    const auto types = statement.params.types();
+    const auto values = statement.params.values();
+    const auto lengths = statement.params.lengths();
+    const std::vector<int> formats(types.size(), 1);
+    if (PQsendQueryParams(handle_, statement.sql.c_str(), static_cast<int>(types.size()), types.data(), values.data(),
+                          lengths.data(), formats.data(), 1) != 1)
+      raise();
+  }
+
+  // The server may answer before it has read everything: both sides would wait if only one were served.
+  void send_all() {
+    if (PQpipelineSync(handle_) != 1) raise();
+    for (int left = PQflush(handle_); left != 0; left = PQflush(handle_)) {
+      if (left < 0) raise();
+      wait(POLLIN | POLLOUT);
+      if (PQconsumeInput(handle_) != 1) raise();
+    }
+  }
+
+  PGresult* next_result() {
+    while (PQisBusy(handle_)) {
+      wait(POLLIN);
+      if (PQconsumeInput(handle_) != 1) raise();
+    }
+    return PQgetResult(handle_);
+  }
+
+ private:
+  PGconn* const handle_;
+  Clock& clock_;
+  const Duration until_;
+};
+
+}  // namespace
+
+Sessions::Handle Sessions::borrow(Duration until) {
   std::unique_lock lock(mutex_);
-  returned_.wait(lock, [&] { return lent_ < most_; });
+  while (lent_ >= most_) {
+    const Duration left = until - clock_.elapsed();
+    if (left <= Duration{0}) throw Failure("", "every connection for reads waits for its answer", false);
+    returned_.wait_for(lock, left);
+  }
   lent_ += 1;
   Handle handle{nullptr, &PQfinish};
   if (idle_.empty()) return handle;
@@ -24,39 +98,45 @@ void Sessions::give_back(Handle handle) {
   returned_.notify_one();
 }
 
+void Sessions::forget_idle() {
+  std::vector<Handle> forgotten;
+  const std::lock_guard lock(mutex_);
+  forgotten.swap(idle_);
+}
+
+// The first host that answers.
+Sessions::Handle Sessions::connect(Duration until) {
+  const auto hosts = split_hosts(url_);
+  for (std::size_t i = 0;; ++i) {
+    Handle handle(PQconnectStart(hosts[i].conninfo.c_str()), &PQfinish);
+    if (!handle) throw std::bad_alloc();
+    try {
+      Talk(handle.get(), clock_, std::min(until, clock_.elapsed() + hosts[i].patience)).connect();
+      return handle;
+    } catch (const Failure&) {
+      if (i + 1 == hosts.size()) throw;
+    }
+  }
+}
+
 // All of them are one transaction, which ends with the sync: nothing stays set for whoever has the connection next.
-Rows Sessions::run_once(const std::vector<Statement>& statements) {
+Rows Sessions::run_once(const std::vector<Statement>& statements, Duration until) {
   struct Borrowed {
     Sessions& sessions;
-    Handle handle = sessions.borrow();
+    Handle handle;
     ~Borrowed() { sessions.give_back(std::move(handle)); }
-  } borrowed{*this};
-  Handle& handle = borrowed.handle;
-  if (!handle) {
-    for (const HostUrl& host : split_hosts(url_)) {
-      handle.reset(PQconnectdb(host.conninfo.c_str()));
-      if (PQstatus(handle.get()) == CONNECTION_OK) break;
-    }
-    if (PQstatus(handle.get()) != CONNECTION_OK || PQenterPipelineMode(handle.get()) != 1)
-      throw Failure("", PQerrorMessage(handle.get()), true);
-  }
-  const auto require = [&](int done) {
-    if (done != 1) throw Failure("", PQerrorMessage(handle.get()), true);
-  };
-  for (const Statement& statement : statements) {
-    const auto types = statement.params.types();
-    const auto values = statement.params.values();
-    const auto lengths = statement.params.lengths();
-    const std::vector<int> formats(types.size(), 1);
-    require(PQsendQueryParams(handle.get(), statement.sql.c_str(), static_cast<int>(types.size()), types.data(),
-                              values.data(), lengths.data(), formats.data(), 1));
-  }
-  require(PQpipelineSync(handle.get()));
+  } borrowed{*this, borrow(until)};
+  // Amid a conversation that broke off it must not be used again.
+  Handle handle = std::exchange(borrowed.handle, Handle{nullptr, &PQfinish});
+  if (!handle) handle = connect(until);
+  Talk talk(handle.get(), clock_, until);
+  for (const Statement& statement : statements) talk.add(statement);
+  talk.send_all();
   std::optional<Rows> rows;
   std::optional<Failure> failure;
   for (std::size_t i = 0; i <= statements.size(); ++i) {
-    PGresult* result = PQgetResult(handle.get());
-    if (!result) throw Failure("", PQerrorMessage(handle.get()), true);
+    PGresult* result = talk.next_result();
+    if (!result) talk.raise();
     if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED) {
       PQclear(result);
     } else {
@@ -64,42 +144,40 @@ Rows Sessions::run_once(const std::vector<Statement>& statements) {
         Rows found = check(handle.get(), result);
         if (i + 1 == statements.size()) rows.emplace(std::move(found));
       } catch (const Failure& found) {
-        if (!failure) failure.emplace(found);
         if (found.lost) throw;
+        if (!failure) failure.emplace(found);
       }
     }
-    if (i < statements.size()) PQgetResult(handle.get());  // the null behind each
+    if (i < statements.size() && talk.next_result() != nullptr) talk.raise();  // the null behind each
   }
+  borrowed.handle = std::move(handle);
   if (failure) throw *failure;
   return std::move(*rows);
 }
 
-Rows Sessions::run_all(const std::vector<Statement>& statements) {
+Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& statement, Duration until) {
+  // Plans must not depend on what the tables were like when they were last analysed, as in the lanes. The server, too,
+  // gives up what nobody waits for any more.
+  const std::vector<Statement> both{
+      {"SELECT set_config('role', $1, true), set_config('app.current_tenant', $2, true), "
+       "set_config('statement_timeout', $3, true), "
+       "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
+       "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
+       "set_config('jit', 'off', true)",
+       Params()
+           .add(std::string_view(tenant ? "latchkey_tenant" : "latchkey_engine"))
+           .add(std::string_view(tenant ? *tenant : ""))
+           .add(std::string_view(std::to_string(std::max<std::int64_t>(limit_.count(), 1))))},
+      statement};
   try {
-    return run_once(statements);
+    return run_once(both, until);
   } catch (const Failure& failure) {
     if (!failure.lost) throw;
+    // The others may be as dead: a restarted server has closed them all.
+    forget_idle();
+    if (clock_.elapsed() >= until) throw;
   }
-  // The others may be as dead: a restarted server has closed them all.
-  {
-    const std::lock_guard lock(mutex_);
-    idle_.clear();
-  }
-  return run_once(statements);
+  return run_once(both, until);
 }
-
-Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& statement) {
-  // Plans must not depend on what the tables were like when they were last analysed, as in the lanes.
-  return run_all({{"SELECT set_config('role', $1, true), set_config('app.current_tenant', $2, true), "
-                   "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
-                   "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
-                   "set_config('jit', 'off', true)",
-                   Params()
-                       .add(std::string_view(tenant ? "latchkey_tenant" : "latchkey_engine"))
-                       .add(std::string_view(tenant ? *tenant : ""))},
-                  statement});
-}
-
-Rows Sessions::run_plainly(const Statement& statement) { return run_all({statement}); }
 
 }  // namespace latchkey::pg

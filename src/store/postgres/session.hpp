@@ -1,41 +1,66 @@
-// Sessions: a few connections for reads and cold things, which block their caller. Each opens itself again after a
-// loss.
+// Sessions: a few connections for reads, which block their caller. Each opens itself again after a loss.
 //
 // Every statement is a transaction of its own and runs in a role that row-level security holds for, whoever the URL
 // connects as: a tenant's reads as that tenant, what looks over tenants as the engine.
+//
+// Nothing here waits for longer than the limit: for a connection, for the server to take one, for its answer. One that
+// did not answer in time is dropped.
 #pragma once
 
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 
+#include "base/clock.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace latchkey::pg {
 
 class Sessions {
  public:
-  Sessions(std::string url, std::size_t most) : url_(std::move(url)), most_(most) {}
+  Sessions(std::string url, std::size_t most, Clock& clock, Duration limit)
+      : url_(std::move(url)), most_(most), clock_(clock), limit_(limit) {}
   // Throws Failure. A lost connection is tried once more: only for statements that may be repeated. Without a tenant:
   // as the engine.
-  Rows run(const std::optional<std::string>& tenant, const Statement& statement);
-  // As whoever the URL connects as.
-  Rows run_plainly(const Statement& statement);
+  Rows run(const std::optional<std::string>& tenant, const Statement& statement) {
+    return run(tenant, statement, next_limit());
+  }
+  // Until then, by the clock's elapsed().
+  Rows run(const std::optional<std::string>& tenant, const Statement& statement, Duration until);
+  // What begins now must end then.
+  Duration next_limit() { return clock_.elapsed() + limit_; }
 
  private:
   using Handle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
-  Handle borrow();
+  Handle borrow(Duration until);
+  // A null one was lost.
   void give_back(Handle handle);
-  Rows run_all(const std::vector<Statement>& statements);
-  Rows run_once(const std::vector<Statement>& statements);
+  void forget_idle();
+  Handle connect(Duration until);
+  Rows run_once(const std::vector<Statement>& statements, Duration until);
 
   const std::string url_;
   const std::size_t most_;
+  Clock& clock_;
+  const Duration limit_;
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<Handle> idle_;
   std::size_t lent_ = 0;
+};
+
+// One read, of any number of statements: all of them together have the time of one.
+class Reading {
+ public:
+  explicit Reading(Sessions& sessions) : sessions_(sessions), until_(sessions.next_limit()) {}
+  Rows run(const std::optional<std::string>& tenant, const Statement& statement) {
+    return sessions_.run(tenant, statement, until_);
+  }
+
+ private:
+  Sessions& sessions_;
+  const Duration until_;
 };
 
 }  // namespace latchkey::pg
