@@ -26,6 +26,7 @@ BEGIN
     PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the tenant must be 1 to 128 of letters, digits, ''.'', ''_'' and ''-''');
   END IF;
   IF who.acts_as = 'viewer' THEN PERFORM latchkey.refuse('FORBIDDEN', 'a viewer only reads'); END IF;
+  IF who.acts_as IS NULL THEN PERFORM latchkey.refuse('FORBIDDEN', 'app.current_actor is no member of the tenant'); END IF;
   RETURN who.tenant;
 END $$;
 

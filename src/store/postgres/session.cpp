@@ -90,7 +90,9 @@ Rows Sessions::run_all(const std::vector<Statement>& statements) {
 
 Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& statement) {
   // Plans must not depend on what the tables were like when they were last analysed, as in the lanes.
+  // No person is spoken for, whatever a pooled connection was left with.
   return run_all({{"SELECT set_config('role', $1, true), set_config('app.current_tenant', $2, true), "
+                   "set_config('app.current_actor', '', true), "
                    "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
                    "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
                    "set_config('jit', 'off', true)",
