@@ -51,7 +51,8 @@ CREATE TABLE latchkey.members (
 );
 
 -- Who calls: by the session, not by current_user, which is the engine inside our own functions. No tenant: it sees nothing.
--- A session's own binding comes first, so that SET ROLE does not get a tenant's role out of it.
+-- A session's own binding comes first, so that SET ROLE does not get a tenant's role out of it. A session that names a person
+-- (app.current_actor) has that person's rights where its own go further: none, if the person is no member of the tenant.
 CREATE FUNCTION latchkey.caller(OUT tenant text, OUT acts_as text, OUT actor text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -62,17 +63,22 @@ BEGIN
   actor := nullif(current_setting('app.current_actor', true), '');
   SELECT b.tenant, b.acts_as INTO tenant, acts_as FROM latchkey.tenant_roles b
   WHERE b.role IN (session_user, acting) ORDER BY b.role = session_user DESC LIMIT 1;
-  IF FOUND THEN RETURN; END IF;
-  believed := pg_has_role(acting, 'latchkey_service', 'MEMBER')
-    OR (acting IN ('latchkey_tenant', 'latchkey_engine') AND pg_has_role(session_user, 'latchkey_service', 'MEMBER'));
-  IF NOT believed THEN RETURN; END IF;
-  tenant := nullif(current_setting('app.current_tenant', true), '');
-  acts_as := CASE WHEN tenant IS NOT NULL THEN 'org-admin' END;
+  IF NOT FOUND THEN
+    believed := pg_has_role(acting, 'latchkey_service', 'MEMBER')
+      OR (acting IN ('latchkey_tenant', 'latchkey_engine') AND pg_has_role(session_user, 'latchkey_service', 'MEMBER'));
+    IF NOT believed THEN RETURN; END IF;
+    tenant := nullif(current_setting('app.current_tenant', true), '');
+    acts_as := CASE WHEN tenant IS NOT NULL THEN 'org-admin' END;
+  END IF;
+  IF tenant IS NULL OR actor IS NULL THEN RETURN; END IF;
+  SELECT CASE WHEN 'viewer' IN (acts_as, m.role) THEN 'viewer' WHEN 'service' IN (acts_as, m.role) THEN 'service' ELSE 'org-admin' END
+  INTO acts_as FROM latchkey.members m WHERE m.tenant = caller.tenant AND m.actor = caller.actor;
 END $$;
 
+-- The tenant whose rows the caller reads.
 CREATE FUNCTION latchkey.current_tenant() RETURNS text
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS
-$$ SELECT c.tenant FROM latchkey.caller() c $$;
+$$ SELECT c.tenant FROM latchkey.caller() c WHERE c.acts_as IS NOT NULL $$;
 
 -- Of the caller's own tenant.
 CREATE FUNCTION latchkey.is_org_admin(who text) RETURNS boolean
@@ -80,12 +86,9 @@ LANGUAGE sql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_ca
 $$ SELECT EXISTS (SELECT FROM latchkey.members m
                   WHERE m.tenant = latchkey.current_tenant() AND m.actor = who AND m.role IN ('org-admin', 'admin')) $$;
 
--- Who names a person (app.current_actor) has that person's rights, no more.
 CREATE FUNCTION latchkey.reads_dead_letters() RETURNS boolean
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS
-$$ SELECT c.tenant IS NOT NULL AND c.acts_as = 'org-admin'
-          AND (c.actor IS NULL OR latchkey.is_org_admin(c.actor))
-   FROM latchkey.caller() c $$;
+$$ SELECT coalesce(c.acts_as = 'org-admin', false) FROM latchkey.caller() c $$;
 
 -- Puts a table under row-level security: the engine sees all of it; a tenant reads its rows, where `readers` says which
 -- those are. The functions in a condition stand in sub-selects, so that they are evaluated once and not per row.
@@ -135,6 +138,8 @@ REVOKE ALL ON latchkey.all_states FROM PUBLIC;
 GRANT SELECT ON latchkey.all_states TO latchkey_engine, latchkey_tenant, latchkey_service;
 
 -- What is wrong with all this, a row each; none: nothing is. A server asks at its start and does not serve before it is so.
+-- Policies, rights on tables and rights on functions are compared with those that migrations make: one that is added opens
+-- as much as one that is missing. Other roles than Latchkey's may be granted SELECT (for backups): the policies hold for them.
 CREATE FUNCTION latchkey.check_security() RETURNS TABLE (problem text)
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WITH ours AS (
@@ -143,7 +148,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
            -- The ledger of migrations holds no tenant's rows; it is its owner's alone.
            AND NOT (c.relname = 'migrations'
                     AND NOT EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner))),
-       functions AS (SELECT p.* FROM pg_proc p WHERE p.pronamespace = 'latchkey'::regnamespace)
+       functions AS (SELECT p.* FROM pg_proc p WHERE p.pronamespace = 'latchkey'::regnamespace),
+       of_tenants AS (
+         SELECT r.oid FROM pg_roles r
+         WHERE r.rolname IN ('latchkey_tenant', 'latchkey_service') OR r.rolname IN (SELECT b.role FROM latchkey.tenant_roles b)),
+       policies AS (
+         SELECT o.relname, y.*, pg_get_expr(y.polqual, y.polrelid) AS using_text, pg_get_expr(y.polwithcheck, y.polrelid) AS check_text
+         FROM ours o JOIN pg_policy y ON y.polrelid = o.oid),
+       grants AS (  -- on whole tables and on columns; not to their owner
+         SELECT DISTINCT o.oid, o.relname, o.relkind, a.grantee, a.privilege_type AS privilege
+         FROM ours o CROSS JOIN LATERAL (
+           SELECT o.relacl AS acl UNION ALL SELECT t.attacl FROM pg_attribute t WHERE t.attrelid = o.oid AND t.attacl IS NOT NULL
+         ) l CROSS JOIN LATERAL aclexplode(l.acl) a
+         WHERE a.grantee <> o.relowner)
   SELECT format('table %s does not force row-level security', o.oid::regclass) FROM ours o
   WHERE o.relkind IN ('r', 'p') AND NOT (o.relrowsecurity AND o.relforcerowsecurity)
   UNION ALL
@@ -151,12 +168,44 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   WHERE o.relkind IN ('r', 'p')
     AND NOT EXISTS (SELECT FROM pg_policy y WHERE y.polrelid = o.oid AND y.polroles = ARRAY['latchkey_engine'::regrole::oid])
   UNION ALL
+  SELECT format('table %s has the policy %I, which is not Latchkey''s or was changed', y.polrelid::regclass, y.polname) FROM policies y
+  WHERE NOT coalesce(CASE y.polname
+    WHEN 'engine' THEN y.polpermissive AND y.polroles = ARRAY['latchkey_engine'::regrole::oid] AND y.using_text = 'true'
+      AND CASE y.relname WHEN 'migrations' THEN y.polcmd = 'r' ELSE y.polcmd = '*' AND y.check_text = 'true' END
+    WHEN 'runner' THEN y.relname = 'migrations' AND NOT y.polroles && (ARRAY[0::oid] || ARRAY(SELECT t.oid FROM of_tenants t))
+    -- Compared without what PostgreSQL writes into it by itself: brackets and the names of columns.
+    WHEN 'tenant' THEN y.polpermissive AND y.polcmd = 'r' AND y.polroles = ARRAY[0::oid]
+      AND regexp_replace(y.using_text, '\s+AS \w+|[\s()]', '', 'g') = CASE
+        WHEN y.relname IN ('tokens', 'batches', 'place', 'tenant_roles', 'migrations') THEN NULL
+        WHEN y.relname LIKE 'dead\_letter%' THEN 'tenant=SELECTlatchkey.current_tenantANDSELECTlatchkey.reads_dead_letters'
+        WHEN y.relname = 'tenants' THEN 'name=SELECTlatchkey.current_tenant'
+        WHEN y.relname = 'transitions' THEN
+          'tenant=SELECTlatchkey.current_tenantORtenant=''*''::textANDSELECTlatchkey.current_tenantISNOTNULL'
+        ELSE 'tenant=SELECTlatchkey.current_tenant' END
+    END, false)
+  UNION ALL
+  SELECT DISTINCT format('table %s is read by tenants and has no policy for them', g.oid::regclass) FROM grants g
+  WHERE g.relkind IN ('r', 'p') AND g.grantee IN (SELECT t.oid FROM of_tenants t) AND g.privilege = 'SELECT'
+    AND NOT EXISTS (SELECT FROM policies y WHERE y.polrelid = g.oid AND y.polname = 'tenant')
+  UNION ALL
   SELECT format('view %s is not security_invoker', o.oid::regclass) FROM ours o
   WHERE o.relkind = 'v' AND NOT coalesce(lower(array_to_string(o.reloptions, ' ')) ~ 'security_invoker=(true|on|yes|1)\M', false)
   UNION ALL
   SELECT format('%s is a materialized or foreign table: no policy guards it', o.oid::regclass) FROM ours o WHERE o.relkind IN ('m', 'f')
   UNION ALL
-  SELECT format('%s may be read or written by everybody', o.oid::regclass) FROM ours o, aclexplode(o.relacl) a WHERE a.grantee = 0
+  SELECT DISTINCT format('%s may be read or written by everybody', g.oid::regclass) FROM grants g WHERE g.grantee = 0
+  UNION ALL
+  SELECT format('role %s has the right to %s on %s', g.grantee::regrole, g.privilege, g.oid::regclass) FROM grants g
+  WHERE g.grantee <> 0 AND NOT g.privilege = ANY (CASE
+    WHEN g.grantee <> 'latchkey_engine'::regrole THEN
+      CASE WHEN g.relkind = 'S' AND g.grantee IN (SELECT t.oid FROM of_tenants t) THEN '{}'::text[] ELSE '{SELECT}' END
+    WHEN g.relkind = 'S' THEN '{SELECT, USAGE, UPDATE}'
+    WHEN g.relkind = 'v' OR g.relname = 'migrations' THEN '{SELECT}'
+    ELSE '{SELECT, INSERT, UPDATE, DELETE}' END)
+  UNION ALL
+  SELECT format('role %s may make things in the schema latchkey', CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END)
+  FROM pg_namespace n CROSS JOIN LATERAL aclexplode(n.nspacl) a
+  WHERE n.nspname = 'latchkey' AND a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
   UNION ALL
   SELECT format('function %s runs as its owner without a fixed search_path', f.oid::regprocedure) FROM functions f
   WHERE f.prosecdef AND NOT coalesce(array_to_string(f.proconfig, ' ') LIKE '%search_path=%', false)
@@ -167,15 +216,26 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('function %s may be called by everybody', f.oid::regprocedure) FROM functions f
   WHERE f.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(f.proacl) a WHERE a.grantee = 0)
   UNION ALL
+  SELECT format('function %s may be called by %s', f.oid::regprocedure, a.grantee::regrole) FROM functions f, aclexplode(f.proacl) a
+  WHERE a.grantee NOT IN (0, f.proowner, 'latchkey_engine'::regrole) AND f.proname <> ALL (ARRAY[
+    'caller', 'current_tenant', 'is_org_admin', 'reads_dead_letters',
+    'as_json', 'as_text', 'as_time', 'name_uuid', 'sha1', 'status_name', 'tenant_id',
+    'begin_run', 'enqueue', 'heartbeat', 'complete_run', 'fail_run', 'acknowledge_dlq_entry',
+    'declare_transition', 'transition'])
+  UNION ALL
   SELECT format('role %s is a superuser or has BYPASSRLS', r.rolname) FROM pg_roles r
   WHERE r.rolname IN ('latchkey_engine', 'latchkey_tenant', 'latchkey_service') AND (r.rolsuper OR r.rolbypassrls)
   UNION ALL
   SELECT format('role %s is a member of latchkey_engine', r.rolname) FROM pg_roles r
   WHERE r.rolname IN ('latchkey_tenant', 'latchkey_service') AND pg_has_role(r.oid, 'latchkey_engine', 'MEMBER')
   UNION ALL
-  SELECT format('role %s is bound to a tenant and a member of latchkey_engine', r.rolname)
+  SELECT format('role %s, which the server connects as, is not a member of %s', session_user, r.rolname) FROM pg_roles r
+  WHERE r.rolname IN ('latchkey_engine', 'latchkey_tenant', 'latchkey_service') AND NOT pg_has_role(session_user, r.oid, 'MEMBER')
+  UNION ALL
+  SELECT format('role %s is bound to a tenant and %s', r.rolname,
+    CASE WHEN r.rolbypassrls THEN 'has BYPASSRLS' ELSE 'a member of latchkey_engine' END)
   FROM pg_roles r JOIN latchkey.tenant_roles b ON b.role = r.rolname
-  WHERE pg_has_role(r.oid, 'latchkey_engine', 'MEMBER')
+  WHERE r.rolbypassrls OR pg_has_role(r.oid, 'latchkey_engine', 'MEMBER')
 $$;
 
 SELECT latchkey.seal_functions();

@@ -26,6 +26,7 @@ BEGIN
     PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the tenant must be 1 to 128 of letters, digits, ''.'', ''_'' and ''-''');
   END IF;
   IF who.acts_as = 'viewer' THEN PERFORM latchkey.refuse('FORBIDDEN', 'a viewer only reads'); END IF;
+  IF who.acts_as IS NULL THEN PERFORM latchkey.refuse('FORBIDDEN', 'app.current_actor is no member of the tenant'); END IF;
   RETURN who.tenant;
 END $$;
 
@@ -212,6 +213,20 @@ DECLARE
 BEGIN
   SELECT a.* INTO s FROM latchkey.all_states a WHERE a.seq = of_seq;
   RETURN s;
+END $$;
+
+-- Under REPEATABLE READ and SERIALIZABLE: raises 40001 where what the snapshot says of the run's state is no longer so. Whoever
+-- looks without a lock asks this first. Holds nothing afterwards (undoing the inner block gives the locks back) and waits for
+-- nobody: what another transaction has changed and not committed is as it was. A completed job does not change.
+CREATE FUNCTION latchkey.check_snapshot(of_seq bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF current_setting('transaction_isolation') NOT IN ('repeatable read', 'serializable') THEN RETURN; END IF;
+  BEGIN
+    PERFORM FROM latchkey.states s WHERE s.seq = of_seq FOR SHARE SKIP LOCKED;
+    PERFORM FROM latchkey.blocks b WHERE b.lo <= of_seq AND b.lo > of_seq - 1000 AND b.hi >= of_seq FOR SHARE SKIP LOCKED;
+    RAISE EXCEPTION USING ERRCODE = 'LK000';
+  EXCEPTION WHEN SQLSTATE 'LK000' THEN NULL;
+  END;
 END $$;
 
 -- Gives a run that lies in a block a row of its own, under the block's lock. The rest of the block goes on as it was.

@@ -95,6 +95,7 @@ BEGIN
     IF ask.by_call AND r.fingerprint IS DISTINCT FROM ask.fingerprint THEN
       RETURN latchkey.describe_claim(('mismatch', 'KEY_REUSED', NULL, NULL, NULL), r, s, busy_code);
     END IF;
+    PERFORM latchkey.check_snapshot(held.seq);
     s := latchkey.peek_state(held.seq);
     d := latchkey.decide_claim(r, s, ask, latchkey.store_now());
     -- A refusal takes no run out of its block, which would hold up others until this transaction ends: the sweeper records it.
@@ -189,6 +190,7 @@ BEGIN
   IF NOT held.is_new THEN r := latchkey.run_of_key(ask, held.seq); END IF;
   IF r.seq IS NOT NULL THEN
     IF ask.by_call AND r.fingerprint IS DISTINCT FROM ask.fingerprint THEN RETURN ('mismatch', 'KEY_REUSED', r.id, false)::latchkey.enqueued; END IF;
+    PERFORM latchkey.check_snapshot(held.seq);
     s := latchkey.peek_state(held.seq);
     d := latchkey.decide_enqueue(r, s, ask, latchkey.store_now());
     IF d.answer IN ('new', 'reopen') OR ((d.ended).seq IS NOT NULL AND EXISTS (SELECT FROM latchkey.states t WHERE t.seq = held.seq)) THEN
@@ -242,7 +244,10 @@ CREATE FUNCTION latchkey.lock_owned(r latchkey.runs, fence bigint) RETURNS latch
 DECLARE
   s latchkey.states := latchkey.peek_state(r.seq);
 BEGIN
-  IF s.fence IS DISTINCT FROM lock_owned.fence THEN PERFORM latchkey.refuse('LEASE_LOST', 'another owner has had the run since'); END IF;
+  IF s.fence IS DISTINCT FROM lock_owned.fence THEN
+    PERFORM latchkey.check_snapshot(r.seq);
+    PERFORM latchkey.refuse('LEASE_LOST', 'another owner has had the run since');
+  END IF;
   RETURN latchkey.lock_state(r.seq);
 END $$;
 

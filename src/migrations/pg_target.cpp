@@ -95,9 +95,10 @@ std::vector<Applied> PgTarget::read_ledger() {
       ledger.push_back({std::stoll(row[0]), row[1], row[2], row[3]});
   } catch (const pg::Failure& failure) {
     if (failure.state == "42501")
-      throw Stop(Code::FORBIDDEN,
-                 fmt::format("{}; the role must own {}{}", failure.what(), ledger_,
-                             settings_.ledger == Ledger::own ? ", or be a member of latchkey_engine" : ""));
+      throw Stop(Code::FORBIDDEN, fmt::format("{}; the role must own {}{}", failure.what(), ledger_,
+                                              settings_.ledger == Ledger::own
+                                                  ? ", or be a member of latchkey_engine that inherits its rights"
+                                                  : ""));
     stop(failure, "reading " + ledger_);
   }
   return ledger;

@@ -1,107 +1,12 @@
 // A hostile tenant in the database: every table, every view and every function, with every trick that a session has.
-#include <algorithm>
-#include <cctype>
-
+#include "integration/sql_hostile.hpp"
 #include "integration/sql_runs.hpp"
+#include "support/pg_bouncer.hpp"
+#include "support/pg_server.hpp"
 #include "support/standings.hpp"
 
 namespace latchkey {
 namespace {
-
-using namespace std::chrono_literals;
-
-// Two tenants with rows in every table; whatever says "globex" is none of acme's business.
-class SqlHostile : public SqlTest {
- protected:
-  SqlHostile() {
-    for (const char* tenant : {"acme", "globex"}) fill(tenant);
-    foreign_ = admin.row(
-        "SELECT (SELECT id FROM latchkey.runs WHERE tenant = 'globex' AND convert_from(key, 'UTF8') = 'globex-open'), "
-        "(SELECT fence FROM latchkey.states s JOIN latchkey.runs r USING (seq) WHERE s.tenant = 'globex' AND "
-        "convert_from(r.key, 'UTF8') = 'globex-open'), "
-        "(SELECT id FROM latchkey.dead_letters WHERE tenant = 'globex'), latchkey.name_uuid('globex')");
-  }
-
-  void fill(const std::string& tenant) {
-    Sql session = service(tenant);
-    const auto won = session.row("SELECT run, fence FROM latchkey.begin_run('f', '" + tenant +
-                                 "-failed', retries => 0, input => '" + tenant + "')");
-    session.run("SELECT latchkey.fail_run('" + *won[0] + "', " + *won[1] + ", 'secret of " + tenant + "')");
-    const auto done = session.row("SELECT run, fence FROM latchkey.begin_run('f', '" + tenant + "-done')");
-    session.run("SELECT latchkey.complete_run('" + *done[0] + "', " + *done[1] + ", 'result of " + tenant + "')");
-    const auto open = session.row("SELECT run, fence FROM latchkey.begin_run('f', '" + tenant + "-open')");
-    session.run("SELECT latchkey.enqueue('" + tenant + "-job', after => ARRAY['" + *open[0] + "']::uuid[])");
-    session.run("SELECT latchkey.declare_transition('" + tenant + "', 'a', 'go', 'b'); SELECT latchkey.transition('" +
-                tenant + "', 'e', 'go', start => 'a')");
-    const std::string number = tenant == "acme" ? "900001" : "910001";
-    admin.run("INSERT INTO latchkey.blocks (lo, hi, tenant, function, priority, due) VALUES (" + number + ", " +
-              number + ", '" + tenant + "', '" + tenant +
-              "', 0, 0);"
-              "INSERT INTO latchkey.outcomes VALUES (" +
-              number + ", " + number + ", '" + tenant + "', 1, 0, 1, '" + tenant +
-              "');"
-              "INSERT INTO latchkey.duplicates VALUES (" +
-              number + ", '" + tenant + "', '" + tenant +
-              "');"
-              "INSERT INTO latchkey.dead_letter_steps SELECT seq, generation, tenant, 2, '" +
-              tenant + "', 1, '' FROM latchkey.dead_letter_members WHERE tenant = '" + tenant +
-              "';"
-              "INSERT INTO latchkey.members VALUES ('" +
-              tenant + "', '" + tenant + "-admin', 'org-admin'), ('" + tenant + "', '" + tenant +
-              "-viewer', 'viewer');"
-              "INSERT INTO latchkey.tokens VALUES ('" +
-              tenant + "', '', '', 0, '" + tenant +
-              "', 0);"
-              "INSERT INTO latchkey.batches VALUES (gen_random_uuid(), 0)");
-  }
-
-  std::vector<std::string> relations() {
-    std::vector<std::string> names;
-    for (const auto& row : admin.rows("SELECT oid::regclass FROM pg_class WHERE relnamespace = "
-                                      "'latchkey'::regnamespace AND relkind IN ('r', 'v') ORDER BY 1"))
-      names.push_back(*row[0]);
-    return names;
-  }
-  bool is_foreign(const std::string& text) const {
-    return text.find("globex") != text.npos || text.find("676c6f626578") != text.npos ||
-           text.find(*foreign_[0]) != text.npos || text.find(*foreign_[2]) != text.npos ||
-           text.find(*foreign_[3]) != text.npos;
-  }
-  // What the session can read of everything, and that nothing of it is globex's.
-  std::size_t read_all(Sql& session) {
-    std::size_t seen = 0;
-    for (const std::string& name : relations()) {
-      const bool in_transaction = session.in_transaction();
-      if (in_transaction) session.run("SAVEPOINT before");
-      try {
-        for (const auto& row : session.rows("SELECT t::text FROM " + name + " t")) {
-          EXPECT_FALSE(is_foreign(*row[0])) << name << ": " << *row[0];
-          ++seen;
-        }
-      } catch (const SqlError& error) {
-        EXPECT_EQ(error.state, "42501") << name << ": " << error.what();
-        if (in_transaction) session.run("ROLLBACK TO before");
-      }
-    }
-    return seen;
-  }
-  void expect_writes_nothing(Sql& session) {
-    for (const std::string& name : relations())
-      for (const std::string& write :
-           {"DELETE FROM " + name, "INSERT INTO " + name + " SELECT t.* FROM " + name + " t", "TRUNCATE " + name}) {
-        try {
-          session.run(write);
-          ADD_FAILURE() << write;
-        } catch (const SqlError& error) {
-          EXPECT_TRUE(error.state == "42501" || error.state == "55000" || error.state == "42809" ||
-                      error.state == "0A000")
-              << write << ": " << error.what();
-        }
-      }
-  }
-
-  std::vector<Value> foreign_;  // globex's open run, its fence, its dead letter, its UUID
-};
 
 TEST_F(SqlHostile, EveryTableHasRowsOfBoth) {
   for (const std::string& name : relations()) {
@@ -132,6 +37,57 @@ TEST_F(SqlHostile, NoTenantSeesNothing) {
   EXPECT_EQ(refusal(session, "SELECT latchkey.begin_run('f', 'k')").detail, "INVALID_ARGUMENT");
   session.run("SET app.current_tenant = '*'");
   EXPECT_EQ(read_all(session), 0u);
+}
+
+// Unset, empty, and said by somebody who is not believed.
+TEST_F(SqlHostile, WithoutATenantNoFunctionDoesAnything) {
+  const std::string unset = make_role("unset"), liar = make_role("liar");
+  admin.run("GRANT latchkey_service TO " + unset + "; GRANT latchkey_tenant TO " + liar);
+  const std::string before = everything();
+  const auto expect_nothing = [&](Sql& session, const std::string& who) {
+    for (const std::string& call : writing_calls()) {
+      const SqlError refused = refusal(session, "SELECT latchkey." + call);
+      EXPECT_EQ(refused.state, "LK403") << who << ": " << call;
+      EXPECT_EQ(refused.detail, "FORBIDDEN") << who << ": " << call;
+      EXPECT_FALSE(is_foreign(refused.what())) << refused.what();
+    }
+    EXPECT_EQ(session.row("SELECT c.tenant, c.acts_as, latchkey.current_tenant(), latchkey.is_org_admin('acme-admin'), "
+                          "latchkey.reads_dead_letters() FROM latchkey.caller() c"),
+              (std::vector<Value>{std::nullopt, std::nullopt, std::nullopt, "f", "f"}))
+        << who;
+  };
+  Sql session = connect(unset);
+  expect_nothing(session, "unset");
+  session.run("SET app.current_tenant = ''");
+  expect_nothing(session, "empty");
+  session.run("SET app.current_actor = 'acme-admin'");
+  expect_nothing(session, "an actor without a tenant");
+  Sql other = connect(liar);
+  other.run("SET app.current_tenant = 'acme'; SET app.current_actor = 'acme-admin'");
+  expect_nothing(other, "not believed");
+  EXPECT_EQ(everything(), before);
+}
+
+// Fences, counters, the clock's mark and where purging goes on: nobody's but the engine's.
+TEST_F(SqlHostile, SequencesAreNeitherReadNorMoved) {
+  const Rows sequences =
+      admin.rows("SELECT oid::regclass FROM pg_class WHERE relnamespace = 'latchkey'::regnamespace AND relkind = 'S'");
+  EXPECT_EQ(sequences.size(), 4u);
+  Sql believed = service("acme"), bound = connect(bound_role("acme"));
+  for (Sql* session : {&believed, &bound}) {
+    for (const auto& row : sequences)
+      for (const char* trick :
+           {"SELECT last_value FROM {}", "SELECT nextval('{}')", "SELECT setval('{}', 1)", "SELECT currval('{}')",
+            "SELECT pg_sequence_last_value('{}')", "ALTER SEQUENCE {} RESTART", "SELECT * FROM {} FOR UPDATE"}) {
+        std::string statement = trick;
+        statement.replace(statement.find("{}"), 2, *row[0]);
+        const SqlError refused = refusal(*session, statement);
+        EXPECT_TRUE(refused.state == "42501" || refused.state == "42809") << statement << ": " << refused.what();
+      }
+    EXPECT_EQ(session->rows("SELECT last_value FROM pg_sequences WHERE schemaname = 'latchkey' AND last_value IS NOT "
+                            "NULL"),
+              Rows{});
+  }
 }
 
 TEST_F(SqlHostile, TheSettingIsBelievedOnlyForServices) {
@@ -271,17 +227,28 @@ TEST_F(SqlHostile, ASessionsOwnNamesDoNotGetIntoTheFunctions) {
   admin.run("DROP SCHEMA evil CASCADE");
 }
 
+// Two programs and one connection to the server, which each has for a transaction at a time.
 TEST_F(SqlHostile, APooledConnectionForgetsItsTenant) {
   const std::string role = make_role("pool");
   admin.run("GRANT latchkey_service TO " + role);
-  Sql session = connect(role);
-  const auto tenants = [&] { return session.rows("SELECT DISTINCT tenant FROM latchkey.runs"); };
+  const PgBouncer bouncer(PgServer::instance().port(), 1, {"latchkey", role});
+  const std::string database = url_.substr(url_.rfind('/') + 1);
+  Sql one(bouncer.url(database, role)), two(bouncer.url(database, role));
+  const auto tenants = [](Sql& session) { return session.rows("SELECT DISTINCT tenant FROM latchkey.runs"); };
+  const auto backend = [](Sql& session) { return session.one("SELECT pg_backend_pid()"); };
+  EXPECT_EQ(backend(one), backend(two));
   for (const char* tenant : {"acme", "globex", "acme"}) {
-    session.run("BEGIN; SET LOCAL app.current_tenant = '" + std::string(tenant) + "'");
-    EXPECT_EQ(tenants(), (Rows{{tenant}}));
-    session.run(tenant == std::string("globex") ? "ROLLBACK" : "COMMIT");
-    EXPECT_EQ(tenants(), Rows{}) << "the setting is empty now, not unset";
+    one.run("BEGIN; SET LOCAL app.current_tenant = '" + std::string(tenant) + "'; SET LOCAL app.current_actor = '" +
+            tenant + "-viewer'");
+    EXPECT_EQ(tenants(one), (Rows{{tenant}}));
+    one.run(tenant == std::string("globex") ? "ROLLBACK" : "COMMIT");
+    for (Sql* session : {&two, &one}) {
+      EXPECT_EQ(tenants(*session), Rows{}) << "the setting is empty now, not unset";
+      EXPECT_EQ(refusal(*session, "SELECT latchkey.begin_run('f', 'k')").state, "LK403");
+    }
+    two.run("BEGIN; SET LOCAL app.current_tenant = 'acme'; SELECT latchkey.begin_run('f', 'k'); ROLLBACK");
   }
+  EXPECT_EQ(backend(one), backend(two));
 }
 
 TEST_F(SqlHostile, ASuperusersUrlIsUnderThePoliciesOnceItTakesOnARole) {
@@ -306,66 +273,6 @@ TEST_F(SqlHostile, ConditionsAreEvaluatedOncePerQuery) {
   EXPECT_NE(plan.find("InitPlan 2"), plan.npos) << plan;
   const std::size_t filter = plan.find("Filter:");
   EXPECT_EQ(plan.substr(filter, plan.find('\n', filter) - filter).find("current_tenant"), std::string::npos) << plan;
-}
-
-// --- people
-// ---------------------------------------------------------------------------------------------------------------
-
-TEST_F(SqlHostile, OrgAdminsReadTheirDeadLettersAndOnlyTheEngineWritesThem) {
-  const auto letters = [](Sql& session) {
-    return std::stoi(*session.one(
-        "SELECT (SELECT count(*) FROM latchkey.dead_letter_queue) + (SELECT count(*) FROM latchkey.sync_errors)"));
-  };
-  Sql session = service("acme");
-  EXPECT_EQ(letters(session), 2) << "the service itself";
-  session.run("SET app.current_actor = 'acme-admin'");
-  EXPECT_EQ(letters(session), 2);
-  for (const char* actor : {"acme-viewer", "globex-admin", "nobody"}) {
-    session.run("SET app.current_actor = '" + std::string(actor) + "'");
-    EXPECT_EQ(letters(session), 0) << actor;
-    EXPECT_GT(std::stoi(*session.one("SELECT count(*) FROM latchkey.job_runs")), 0) << actor;
-  }
-  Sql bound = connect(bound_role("acme", "service"));
-  EXPECT_EQ(letters(bound), 0);
-  for (const char* insert : {"dead_letters SELECT * FROM latchkey.dead_letters",
-                             "dead_letter_members SELECT * FROM latchkey.dead_letter_members",
-                             "dead_letter_queue (id) VALUES (gen_random_uuid())"})
-    EXPECT_EQ(refusal(session, "INSERT INTO latchkey." + std::string(insert)).state, "42501") << insert;
-}
-
-TEST_F(SqlHostile, AViewerOnlyReads) {
-  Sql viewer = connect(bound_role("acme", "viewer"));
-  EXPECT_GT(std::stoi(*viewer.one("SELECT count(*) FROM latchkey.job_runs")), 0);
-  for (const char* call :
-       {"begin_run('f', 'k')", "enqueue('f')", "transition('acme', 'e', 'go')",
-        "declare_transition('m', 'a', 'b', 'c')", "acknowledge_dlq_entry(gen_random_uuid(), 'acme-admin')"})
-    EXPECT_EQ(refusal(viewer, "SELECT latchkey." + std::string(call)).detail, "FORBIDDEN") << call;
-}
-
-TEST_F(SqlHostile, AcknowledgingNeedsAnOrgAdminAndRecordsWhoAndWhen) {
-  Sql session = service("acme");
-  const std::string letter = *session.one("SELECT id FROM latchkey.dead_letter_queue");
-  const auto acknowledge = [&](const std::string& actor) {
-    return "SELECT acknowledged_by, acknowledged_at FROM latchkey.acknowledge_dlq_entry('" + letter + "', " + actor +
-           ")";
-  };
-  for (const char* actor : {"'acme-viewer'", "'globex-admin'", "'nobody'", "''", "NULL"})
-    EXPECT_EQ(refusal(session, acknowledge(actor)).state, "LK403") << actor;
-  session.run("SET app.current_actor = 'acme-viewer'");
-  EXPECT_EQ(refusal(session, acknowledge("'acme-admin'")).detail, "FORBIDDEN") << "in another person's name";
-  Sql bound = connect(bound_role("acme", "service"));
-  EXPECT_EQ(refusal(bound, acknowledge("'acme-admin'")).detail, "FORBIDDEN");
-  EXPECT_EQ(admin.one("SELECT acknowledged_at FROM latchkey.dead_letters WHERE tenant = 'acme'"), std::nullopt);
-  session.run("SET app.current_actor = 'acme-admin'");
-  const auto first = session.row(acknowledge("'acme-admin'"));
-  EXPECT_EQ(first[0], "acme-admin");
-  admin.run("INSERT INTO latchkey.members VALUES ('acme', 'second-admin', 'org-admin')");
-  session.run("SET app.current_actor = ''");
-  EXPECT_EQ(session.row(acknowledge("'second-admin'")), first) << "the first stands";
-  EXPECT_EQ(session.row("SELECT acknowledged_by_actor, acknowledged_at FROM latchkey.dead_letter_queue"), first);
-  EXPECT_EQ(session.one("SELECT acknowledged_by = latchkey.name_uuid('acme-admin') FROM latchkey.dead_letter_queue"),
-            "t");
-  EXPECT_EQ(admin.one("SELECT acknowledged_at FROM latchkey.dead_letters WHERE tenant = 'globex'"), std::nullopt);
 }
 
 }  // namespace

@@ -89,6 +89,67 @@ TEST_F(SqlSelfTest, FindsEveryFault) {
   EXPECT_EQ(problems_after("CREATE TABLE latchkey.new_one ()"),
             "table latchkey.new_one does not force row-level security; table latchkey.new_one has no policy for the "
             "engine; ");
+  // Policies: one more, and each of ours changed.
+  const auto changed = [](const char* table, const char* policy) {
+    return std::string("table latchkey.") + table + " has the policy " + policy +
+           ", which is not Latchkey's or was changed; ";
+  };
+  for (const char* options :
+       {"USING (true)", "AS RESTRICTIVE USING (false)", "FOR SELECT TO latchkey_tenant USING (true)",
+        "FOR INSERT TO PUBLIC WITH CHECK (true)", "TO latchkey_engine USING (true)"})
+    EXPECT_EQ(problems_after("CREATE POLICY added ON latchkey.runs " + std::string(options)), changed("runs", "added"));
+  EXPECT_EQ(problems_after("CREATE POLICY runner ON latchkey.runs USING (true)"), changed("runs", "runner"));
+  EXPECT_EQ(problems_after("CREATE POLICY tenant ON latchkey.tokens FOR SELECT USING (true)"),
+            changed("tokens", "tenant"));
+  EXPECT_EQ(problems_after("ALTER POLICY tenant ON latchkey.runs USING (true)"), changed("runs", "tenant"));
+  EXPECT_EQ(problems_after("ALTER POLICY tenant ON latchkey.runs USING (tenant = (SELECT latchkey.current_tenant()) OR "
+                           "function = 'f')"),
+            changed("runs", "tenant"));
+  EXPECT_EQ(problems_after("ALTER POLICY tenant ON latchkey.dead_letters USING (tenant = (SELECT "
+                           "latchkey.current_tenant()))"),
+            changed("dead_letters", "tenant"));
+  EXPECT_EQ(problems_after("ALTER POLICY tenant ON latchkey.runs TO latchkey_tenant"), changed("runs", "tenant"));
+  EXPECT_EQ(problems_after("DROP POLICY tenant ON latchkey.runs; CREATE POLICY tenant ON latchkey.runs USING (tenant = "
+                           "(SELECT latchkey.current_tenant()))"),
+            changed("runs", "tenant"))
+      << "for writes too";
+  EXPECT_EQ(problems_after("ALTER POLICY engine ON latchkey.runs USING (false)"), changed("runs", "engine"));
+  EXPECT_EQ(problems_after("ALTER POLICY engine ON latchkey.runs WITH CHECK (false)"), changed("runs", "engine"));
+  EXPECT_EQ(problems_after("DROP POLICY tenant ON latchkey.runs"),
+            "table latchkey.runs is read by tenants and has no policy for them; ");
+  // Rights on tables, views, columns, sequences and the schema.
+  for (const char* role : {"latchkey_tenant", "latchkey_service"}) {
+    const auto right = [&](const std::string& privilege, const std::string& on) {
+      return "role " + std::string(role) + " has the right to " + privilege + " on latchkey." + on + "; ";
+    };
+    const auto after_grant = [&](const std::string& what) { return problems_after("GRANT " + what + " TO " + role); };
+    for (const char* privilege : {"INSERT", "UPDATE", "DELETE", "TRUNCATE", "TRIGGER", "REFERENCES"})
+      EXPECT_EQ(after_grant(std::string(privilege) + " ON latchkey.runs"), right(privilege, "runs"));
+    EXPECT_EQ(after_grant("UPDATE (state) ON latchkey.entities"), right("UPDATE", "entities"));
+    EXPECT_EQ(after_grant("INSERT ON latchkey.dead_letter_queue"), right("INSERT", "dead_letter_queue"));
+    EXPECT_EQ(after_grant("SELECT ON latchkey.tokens"),
+              "table latchkey.tokens is read by tenants and has no policy for them; ");
+    EXPECT_EQ(after_grant("SELECT (secret_hash) ON latchkey.tokens"),
+              "table latchkey.tokens is read by tenants and has no policy for them; ");
+    EXPECT_EQ(after_grant("USAGE ON latchkey.fences"), right("USAGE", "fences"));
+    EXPECT_EQ(after_grant("SELECT ON latchkey.clock"), right("SELECT", "clock"));
+    EXPECT_EQ(after_grant("CREATE ON SCHEMA latchkey"),
+              "role " + std::string(role) + " may make things in the schema latchkey; ");
+    EXPECT_EQ(after_grant("EXECUTE ON FUNCTION latchkey.lock_state(bigint)"),
+              "function latchkey.lock_state(bigint) may be called by " + std::string(role) + "; ");
+  }
+  EXPECT_EQ(problems_after("GRANT TRUNCATE ON latchkey.runs TO latchkey_engine"),
+            "role latchkey_engine has the right to TRUNCATE on latchkey.runs; ");
+  EXPECT_EQ(problems_after("GRANT CREATE ON SCHEMA latchkey TO PUBLIC"),
+            "role PUBLIC may make things in the schema latchkey; ");
+  for (const char* what : {"INSERT ON latchkey.keys", "UPDATE (seq) ON latchkey.keys", "SELECT ON latchkey.keys"})
+    EXPECT_EQ(problems_after("GRANT " + std::string(what) + " TO PUBLIC"),
+              "latchkey.keys may be read or written by everybody; ");
+  const std::string reader = make_role("reader");
+  EXPECT_EQ(problems_after("GRANT SELECT ON ALL TABLES IN SCHEMA latchkey TO " + reader), "") << "for backups";
+  EXPECT_EQ(problems_after("GRANT DELETE ON latchkey.keys TO " + reader),
+            "role " + reader + " has the right to DELETE on latchkey.keys; ");
+
   EXPECT_EQ(problems_after("ALTER VIEW latchkey.job_runs RESET (security_invoker)"),
             "view latchkey.job_runs is not security_invoker; ");
   EXPECT_EQ(problems_after("ALTER VIEW latchkey.job_runs SET (security_invoker = off)"),
@@ -113,6 +174,10 @@ TEST_F(SqlSelfTest, FindsEveryFault) {
   const std::string role = bound_role("acme");
   EXPECT_EQ(problems_after("GRANT latchkey_engine TO " + role),
             "role " + role + " is bound to a tenant and a member of latchkey_engine; ");
+  EXPECT_EQ(problems_after("ALTER ROLE " + role + " BYPASSRLS"),
+            "role " + role + " is bound to a tenant and has BYPASSRLS; ");
+  EXPECT_EQ(problems_after("GRANT SELECT ON latchkey.fences TO " + role),
+            "role " + role + " has the right to SELECT on latchkey.fences; ");
   // The ledger of migrations is its owner's alone; once anybody else may read it, it is a table like the others.
   EXPECT_EQ(problems_after("CREATE TABLE latchkey.migrations ()"), "");
   EXPECT_NE(

@@ -20,10 +20,12 @@ std::string read_text(const std::string& file) {
 
 }  // namespace
 
-PgBouncer::PgBouncer(int server_port, int pool) : port_(find_free_port()) {
+PgBouncer::PgBouncer(int server_port, int pool, const std::vector<std::string>& users) : port_(find_free_port()) {
   if (const passwd* user = ::getpwnam("postgres"); user && ::geteuid() == 0)
     LK_ASSERT(::chown(folder_.path().c_str(), user->pw_uid, user->pw_gid) == 0);
-  std::ofstream(folder_.file("users")) << "\"latchkey\" \"\"\n";
+  std::ofstream known(folder_.file("users"));
+  for (const std::string& user : users) known << '"' << user << "\" \"\"\n";
+  known.close();
   std::ofstream(folder_.file("pgbouncer.ini")) << "[databases]\n"
                                                << "* = host=127.0.0.1 port=" << server_port << "\n"
                                                << "[pgbouncer]\n"
@@ -61,8 +63,8 @@ void PgBouncer::restart() {
   start();
 }
 
-std::string PgBouncer::url(const std::string& database) const {
-  return "postgres://latchkey@127.0.0.1:" + std::to_string(port_) + "/" + database;
+std::string PgBouncer::url(const std::string& database, const std::string& user) const {
+  return "postgres://" + user + "@127.0.0.1:" + std::to_string(port_) + "/" + database;
 }
 
 }  // namespace latchkey

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "support/folder.hpp"
 
@@ -12,13 +13,13 @@ namespace latchkey {
 
 class PgBouncer {
  public:
-  // `pool` server connections for each database. Returns when it accepts connections.
-  PgBouncer(int server_port, int pool);
+  // `pool` server connections for each database and user. Returns when it accepts connections.
+  PgBouncer(int server_port, int pool, const std::vector<std::string>& users = {"latchkey"});
   ~PgBouncer();
   PgBouncer(const PgBouncer&) = delete;
   PgBouncer& operator=(const PgBouncer&) = delete;
 
-  std::string url(const std::string& database) const;
+  std::string url(const std::string& database, const std::string& user = "latchkey") const;
   // At once, with every connection through it; then started again on the same port.
   void restart();
 

@@ -156,11 +156,11 @@ Rows Sessions::run_once(const std::vector<Statement>& statements, Duration until
 }
 
 Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& statement, Duration until) {
-  // Plans must not depend on what the tables were like when they were last analysed, as in the lanes. The server, too,
-  // gives up what nobody waits for any more.
+  // Plans must not depend on what the tables were like when they were last analysed, as in the lanes. No person is
+  // spoken for, whatever a pooled connection was left with. The server, too, gives up what nobody waits for any more.
   const std::vector<Statement> both{
       {"SELECT set_config('role', $1, true), set_config('app.current_tenant', $2, true), "
-       "set_config('statement_timeout', $3, true), "
+       "set_config('app.current_actor', '', true), set_config('statement_timeout', $3, true), "
        "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
        "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
        "set_config('jit', 'off', true)",

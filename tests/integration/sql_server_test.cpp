@@ -1,0 +1,212 @@
+// A server and row-level security: it does not start where tenants are not kept apart, and serves by every kind of URL
+// that is documented.
+#include "conformance/store_test.hpp"
+#include "integration/pg_stores.hpp"
+#include "support/pg_bouncer.hpp"
+
+namespace latchkey {
+namespace {
+
+class SqlServer : public PostgresStores {
+ public:
+  using Run = latchkey::Run;  // not GoogleTest's
+
+ protected:
+  std::string url_as(const std::string& role) const {
+    return std::string(url()).replace(url().find("latchkey@"), 8, role);
+  }
+  // A role of this test's own that can log in.
+  std::string make_role(const std::string& options = "") {
+    static int made = 0;
+    const std::string role = "server_" + std::to_string(++made);
+    admin.execute("CREATE ROLE " + role + " LOGIN " + options);
+    return role;
+  }
+  Error refused(const std::string& at) {
+    SystemRandom random;
+    const auto opened = migrations::open_postgres({.url = at}, clock_, random);
+    EXPECT_FALSE(opened);
+    return opened ? Error{} : opened.error();
+  }
+  // Every row of every table, and every sequence.
+  std::string everything() {
+    return admin.ask_one(
+        "SELECT string_agg(query_to_xml('SELECT * FROM ' || oid::regclass, true, false, '')::text, '' ORDER BY oid) "
+        "FROM pg_class WHERE relnamespace = 'latchkey'::regnamespace AND relkind IN ('r', 'S')");
+  }
+  static void expect_serves(Store& store, const std::string& prefix = "");
+
+  PgClient admin{url()};
+};
+
+// Everything that a server does, for two tenants; `prefix` keeps the keys of one call from another's.
+void SqlServer::expect_serves(Store& store, const std::string& prefix) {
+  Verbs verbs(store);
+  Records& records = store.records();
+  for (const std::string& tenant : {prefix + "acme", prefix + "globex"}) {
+    const Won won = std::get<Won>(verbs.claim(a_claim("k", tenant)));
+    const RunId id = won.run.id();
+    EXPECT_TRUE(std::holds_alternative<Extended>(verbs.extend({tenant, id, won.fence, {}})));
+    EXPECT_TRUE(std::get<Settled>(verbs.settle({tenant, id, won.fence, Complete{"of " + tenant, {}}})).changed);
+    EXPECT_EQ(std::get<Replay>(verbs.claim(a_claim("k", tenant))).run.as<Completed>()->result, "of " + tenant);
+    verbs.note({.run = id, .seen = {}});
+    EXPECT_TRUE(store.find(tenant, id).value());
+    EXPECT_TRUE(store.find({}, id).value());
+    EXPECT_TRUE(store.find_latest({tenant, "f", "k", hash_key(tenant, "f", "k")}).value());
+
+    const Run job = std::get<Enqueued>(verbs.enqueue(a_job("j", tenant))).run;
+    const auto taken = verbs.take({.tenant = tenant, .functions = {"f"}, .limit = 5, .session = id_of(5)});
+    ASSERT_EQ(taken.size(), 1u);
+    const auto failed = std::get<Settled>(verbs.settle({tenant, job.id(), taken[0].fence, permanent()}));
+    ASSERT_TRUE(failed.dead_letter);
+    const Page page = store.list({.tenant = tenant}).value();
+    ASSERT_EQ(page.runs.size(), 2u);
+    EXPECT_EQ(page.runs[0].id(), job.id());
+
+    EXPECT_EQ(records.list_dead_letters({.tenant = tenant}).value().entries.size(), 1u);
+    EXPECT_TRUE(records.find_dead_letter(tenant, *failed.dead_letter).value());
+    EXPECT_EQ(records.list_members(*failed.dead_letter, 10).value().size(), 1u);
+    const auto moved = records.move_dead_letter(
+        {.tenant = tenant, .letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = "somebody"});
+    EXPECT_TRUE(moved.value()->members.at(0).changed);
+    EXPECT_TRUE(records.acknowledge(tenant, *failed.dead_letter, "somebody").value()->acknowledged_at);
+    EXPECT_TRUE(std::get<Moved>(verbs.move({tenant, job.id(), CancelByHand{}})).changed);
+  }
+  EXPECT_EQ(store.list({.tenant = prefix + "nobody"}).value().runs.size(), 0u);
+  TokenRecord token{.id = prefix + "token", .name = "n", .role = Role::service, .tenants = {"acme"}};
+  EXPECT_TRUE(records.add_token(token));
+  EXPECT_FALSE(records.list_tokens().value().empty());
+  EXPECT_TRUE(records.revoke_token(token.id).value());
+  EXPECT_TRUE(store.census());
+  verbs.sweep();
+  verbs.purge();
+}
+
+TEST_F(SqlServer, DoesNotStartWhereTenantsAreNotKeptApart) {
+  struct Fault {
+    const char* done;
+    const char* undone;
+    const char* told;
+  };
+  const Fault faults[] = {
+      {"ALTER TABLE latchkey.runs NO FORCE ROW LEVEL SECURITY", "ALTER TABLE latchkey.runs FORCE ROW LEVEL SECURITY",
+       "table latchkey.runs does not force row-level security"},
+      {"CREATE POLICY help ON latchkey.runs USING (true)", "DROP POLICY help ON latchkey.runs",
+       "table latchkey.runs has the policy help, which is not Latchkey's or was changed"},
+      {"GRANT INSERT ON latchkey.dead_letters TO latchkey_tenant",
+       "REVOKE INSERT ON latchkey.dead_letters FROM latchkey_tenant",
+       "role latchkey_tenant has the right to INSERT on latchkey.dead_letters"},
+      {"GRANT EXECUTE ON FUNCTION latchkey.lock_state(bigint) TO PUBLIC",
+       "REVOKE EXECUTE ON FUNCTION latchkey.lock_state(bigint) FROM PUBLIC",
+       "function latchkey.lock_state(bigint) may be called by everybody"},
+      // Both are told.
+      {"ALTER TABLE latchkey.keys DISABLE ROW LEVEL SECURITY; ALTER ROLE latchkey_engine BYPASSRLS",
+       "ALTER TABLE latchkey.keys ENABLE ROW LEVEL SECURITY; ALTER ROLE latchkey_engine NOBYPASSRLS",
+       "table latchkey.keys does not force row-level security; role latchkey_engine is a superuser or has BYPASSRLS"},
+  };
+  expect_serves(*open(url()));
+  for (const Fault& fault : faults) {
+    admin.execute(fault.done);
+    const std::string before = everything();
+    const Error told = refused(url());
+    EXPECT_EQ(told.code, Code::STORE_FORMAT);
+    EXPECT_EQ(told.detail, std::string("tenants are not kept apart in this database: ") + fault.told);
+    EXPECT_EQ(everything(), before) << fault.done;
+    admin.execute(fault.undone);
+  }
+  Verbs(*open(url())).claim(a_claim("another"));
+}
+
+TEST_F(SqlServer, ServesByASuperusersUrl) {
+  expect_serves(*open(url()), "first-");
+  expect_serves(*open(url()), "again-");
+}
+
+TEST_F(SqlServer, ServesByTheUrlOfTheDatabasesOwner) {
+  open(url());  // there are the roles now
+  for (const char* options : {"CREATEROLE", ""}) {
+    admin.execute("DROP SCHEMA latchkey CASCADE");
+    const std::string owner = make_role(options);
+    admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + owner + "; ALTER DATABASE " +
+                  database() + " OWNER TO " + owner);
+    {
+      const auto store = open(url_as(owner));  // which sets up
+      expect_serves(*store, "first-");
+    }
+    expect_serves(*open(url_as(owner)), "again-");
+    EXPECT_EQ(PgClient(url_as(owner))
+                  .ask_one("SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = "
+                           "'latchkey.runs'::regclass"),
+              owner);
+    admin.execute("ALTER DATABASE " + database() + " OWNER TO latchkey");
+  }
+}
+
+TEST_F(SqlServer, ServesByTheUrlOfAMemberOfItsRoles) {
+  open(url());
+  const std::string member = make_role();
+  admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + member);
+  expect_serves(*open(url_as(member)));
+  EXPECT_THROW(PgClient(url_as(member)).execute("ALTER TABLE latchkey.runs DISABLE ROW LEVEL SECURITY"),
+               std::runtime_error);
+}
+
+TEST_F(SqlServer, AMemberOfTooFewRolesIsTold) {
+  open(url());
+  for (const char* missing : {"latchkey_tenant", "latchkey_service"}) {
+    const std::string member = make_role();
+    admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + member + "; REVOKE " + missing +
+                  " FROM " + member);
+    const std::string before = everything();
+    const Error told = refused(url_as(member));
+    EXPECT_EQ(told.detail, "tenants are not kept apart in this database: role " + member +
+                               ", which the server connects as, is not a member of " + missing);
+    EXPECT_EQ(everything(), before);
+  }
+  const std::string stranger = make_role(), withholding = make_role("NOINHERIT");
+  admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + withholding);
+  for (const std::string& role : {stranger, withholding}) {
+    const Error told = refused(url_as(role));
+    EXPECT_EQ(told.code, Code::FORBIDDEN);
+    EXPECT_NE(told.detail.find("or be a member of latchkey_engine that inherits its rights"), std::string::npos)
+        << told.detail;
+  }
+}
+
+// Only a server reads which migrations were applied, and only who runs them writes it.
+TEST_F(SqlServer, TheLedgerOfMigrationsIsNotTheTenants) {
+  open(url());
+  const std::string believed = make_role(), bound = make_role(), server = make_role();
+  admin.execute("GRANT latchkey_service TO " + believed + "; GRANT latchkey_tenant TO " + bound +
+                "; INSERT INTO latchkey.tenant_roles VALUES ('" + bound + "', 'acme'); " +
+                "GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + server);
+  const std::string before = admin.ask_one("SELECT string_agg(m::text, ' ') FROM latchkey.migrations m");
+  const std::string changes[] = {"INSERT INTO latchkey.migrations SELECT * FROM latchkey.migrations",
+                                 "UPDATE latchkey.migrations SET name = ''", "DELETE FROM latchkey.migrations",
+                                 "TRUNCATE latchkey.migrations", "DROP TABLE latchkey.migrations"};
+  for (const std::string& role : {believed, bound}) {
+    PgClient session(url_as(role));
+    session.execute("SET app.current_tenant = 'acme'");
+    EXPECT_THROW(session.execute("SELECT * FROM latchkey.migrations"), std::runtime_error);
+    for (const std::string& change : changes) EXPECT_THROW(session.execute(change), std::runtime_error) << change;
+  }
+  PgClient session(url_as(server));
+  EXPECT_NE(session.ask_one("SELECT count(*) FROM latchkey.migrations"), "0");
+  for (const std::string& change : changes) EXPECT_THROW(session.execute(change), std::runtime_error) << change;
+  EXPECT_EQ(admin.ask_one("SELECT string_agg(m::text, ' ') FROM latchkey.migrations m"), before);
+}
+
+// A pooler gives a connection on as it was left. What somebody SET in it for good is not the server's.
+TEST_F(SqlServer, IsNotMisledByWhatAConnectionWasLeftWith) {
+  const PgBouncer bouncer(PgServer::instance().port(), 1);
+  const std::string through = bouncer.url(database());
+  const auto store = open(through, {.lanes = 1, .readers = 1, .patience = 60s});
+  PgClient somebody(through);
+  somebody.execute("SET app.current_tenant = 'globex'");
+  somebody.execute("SET app.current_actor = 'nobody'");
+  somebody.execute("SET SESSION enable_indexscan = on");
+  expect_serves(*store);
+}
+
+}  // namespace
+}  // namespace latchkey
