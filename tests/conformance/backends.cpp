@@ -4,7 +4,6 @@
 #include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
-#include "support/pg_client.hpp"
 #include "support/pg_server.hpp"
 #include "support/standings.hpp"
 
@@ -62,12 +61,7 @@ class PreparedDatabases {
     return url;
   }
   void give_back(const std::string& url) {
-    PgClient(url).execute(
-        "DO $$ DECLARE one regclass; BEGIN "
-        "EXECUTE (SELECT 'TRUNCATE ' || string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' AND "
-        "relnamespace = 'latchkey'::regnamespace AND relname <> 'migrations'); "
-        "FOR one IN SELECT oid FROM pg_class WHERE relkind = 'S' AND relnamespace = 'latchkey'::regnamespace LOOP "
-        "EXECUTE format('ALTER SEQUENCE %s RESTART', one); END LOOP; END $$");
+    PgServer::empty(url);
     free_.push_back(url);
   }
 

@@ -7,6 +7,7 @@
 
 #include "integration/service_fixture.hpp"
 #include "store/sqlite/store_lock.hpp"
+#include "support/pg_client.hpp"
 
 namespace latchkey {
 namespace {
@@ -14,7 +15,34 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class ApiServerTest : public ServiceTest {};
+class ApiServerTest : public ServiceTest {
+ protected:
+  static std::string count_embedded_commits(const std::string& store) {
+    sqlite3* file = nullptr;
+    EXPECT_EQ(sqlite3_open_v2(store.c_str(), &file, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+    sqlite3_stmt* count = nullptr;
+    EXPECT_EQ(sqlite3_prepare_v2(file, "SELECT batch FROM lk_state", -1, &count, nullptr), SQLITE_OK);
+    EXPECT_EQ(sqlite3_step(count), SQLITE_ROW);
+    const auto batch = sqlite3_column_int64(count, 0);
+    sqlite3_finalize(count);
+    sqlite3_close(file);
+    return std::to_string(batch);
+  }
+};
+
+// Of the file alone.
+class EmbeddedServerTest : public ServiceTest {};
+
+TEST_F(EmbeddedServerTest, TheServerOwnsItsStore) {
+  EXPECT_EQ(StoreLock::find_server(service_->store_name()), service_->url());
+  const auto second = Service::start(settings_);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Code::STORE_LOCKED);
+  EXPECT_THAT(second.error().detail, HasSubstr(service_->url()));
+  const std::string file = service_->store_name();
+  service_->stop();
+  EXPECT_EQ(StoreLock::find_server(file), std::nullopt);
+}
 
 TEST_F(ApiServerTest, TenAtOnceHaveOneWinner) {
   std::atomic<int> winners{0}, busy{0};
@@ -50,13 +78,7 @@ TEST_F(ApiServerTest, ARestartKeepsEverything) {
   EXPECT_EQ(admin().get("/v1/keys?function=f&key=done").at("/suppressed/counts/0/count"), "2");
 }
 
-TEST_F(ApiServerTest, TheServerOwnsItsStoreAndPort) {
-  EXPECT_EQ(StoreLock::find_server(service_->store_name()), service_->url());
-  const auto second = Service::start(settings_);
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, Code::STORE_LOCKED);
-  EXPECT_THAT(second.error().detail, HasSubstr(service_->url()));
-
+TEST_F(ApiServerTest, TheServerOwnsItsPortAndSecrets) {
   ServeSettings other = settings_;
   other.data_dir = folder_.file("other");
   other.listen = "127.0.0.1:" + std::to_string(service_->port());
@@ -64,7 +86,7 @@ TEST_F(ApiServerTest, TheServerOwnsItsStoreAndPort) {
   other.listen = "0.0.0.0:0";
   EXPECT_EQ(Service::start(other).error().code, Code::INVALID_ARGUMENT) << "beyond loopback";
   other.listen = "127.0.0.1:0";
-  other.data_dir = service_->store_name();
+  other.data_dir = service_->admin_key_file();
   EXPECT_EQ(Service::start(other).error().code, Code::STORE_UNAVAILABLE) << "not a folder";
 
   struct stat facts{};
@@ -72,9 +94,6 @@ TEST_F(ApiServerTest, TheServerOwnsItsStoreAndPort) {
   EXPECT_EQ(facts.st_mode & 0777, 0600u);
   ASSERT_EQ(::stat(settings_.data_dir.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0700u);
-  const std::string file = service_->store_name();
-  service_->stop();
-  EXPECT_EQ(StoreLock::find_server(file), std::nullopt);
 }
 
 TEST_F(ApiServerTest, SaysHowItIs) {
@@ -94,20 +113,15 @@ TEST_F(ApiServerTest, SaysHowItIs) {
 
 TEST_F(ApiServerTest, BeingReadyCostsNoCommit) {
   admin().claim("k");
-  sqlite3* file = nullptr;
-  ASSERT_EQ(sqlite3_open_v2(service_->store_name().c_str(), &file, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
   const auto commits = [&] {
-    sqlite3_stmt* count = nullptr;
-    EXPECT_EQ(sqlite3_prepare_v2(file, "SELECT batch FROM lk_state", -1, &count, nullptr), SQLITE_OK);
-    EXPECT_EQ(sqlite3_step(count), SQLITE_ROW);
-    const auto batch = sqlite3_column_int64(count, 0);
-    sqlite3_finalize(count);
-    return batch;
+    return is_on_postgres() ? PgClient(settings_.store).ask_one("SELECT count(*) FROM latchkey.batches")
+                            : count_embedded_commits(service_->store_name());
   };
-  const auto before = commits();
+  const std::string before = commits();
   for (int i = 0; i < 20; ++i) EXPECT_EQ(admin().get("/readyz").status, 200);
   EXPECT_EQ(commits(), before);
-  sqlite3_close(file);
+  admin().claim("other");
+  EXPECT_NE(commits(), before) << "a claim does";
 }
 
 TEST_F(ApiServerTest, OtherOriginsOnlyWhereListed) {

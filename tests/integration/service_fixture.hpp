@@ -1,4 +1,5 @@
-// A whole server in a folder of the test's own, and what tests need to speak to it.
+// A whole server in a folder of the test's own, and what tests need to speak to it. LATCHKEY_TEST_STORE=postgres in the
+// environment runs the same tests on PostgreSQL.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -6,6 +7,7 @@
 #include <simdjson.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -15,8 +17,14 @@
 #include "http/target.hpp"
 #include "server/service.hpp"
 #include "support/folder.hpp"
+#include "support/pg_server.hpp"
 
 namespace latchkey {
+
+inline bool is_on_postgres() {
+  const char* const store = std::getenv("LATCHKEY_TEST_STORE");
+  return store && std::string_view(store) == "postgres";
+}
 
 // What came back. `at("/run/id")` reads the body by JSON pointer: strings as they are, everything else as its text.
 struct Heard {
@@ -78,11 +86,12 @@ class Caller {
   std::string token_;
 };
 
-// The machine's clock, with wall time moved on.
+// The machine's clock, with wall time moved on. A server on PostgreSQL has the database's wall time, carried on by how
+// much has elapsed here since it was read: there that is moved on, too.
 class ShiftedClock final : public Clock {
  public:
   Instant now() override { return system_.now() + Duration{shift_ms_.load()}; }
-  Duration elapsed() override { return system_.elapsed(); }
+  Duration elapsed() override { return system_.elapsed() + Duration{is_on_postgres() ? shift_ms_.load() : 0}; }
   Task<void> wait(Duration span) override { return system_.wait(span); }
   void advance(Duration span) { shift_ms_ += span.count(); }
 
@@ -93,9 +102,15 @@ class ShiftedClock final : public Clock {
 
 class ServiceTest : public ::testing::Test {
  protected:
+  ~ServiceTest() override {
+    admin_.reset();
+    service_.reset();
+    if (!settings_.store.empty()) PgServer::instance().give_back(settings_.store);
+  }
   void SetUp() override { start(); }
 
   void start() {
+    if (is_on_postgres() && settings_.store.empty()) settings_.store = PgServer::instance().borrow_database();
     settings_.data_dir = folder_.file("data");
     settings_.listen = "127.0.0.1:0";
     auto started = Service::start(settings_, clock_);

@@ -25,4 +25,13 @@ void PgServer::give_back(const std::string& url_of) {
   free_.push_back(url_of);
 }
 
+void PgServer::empty(const std::string& url_of) {
+  PgClient(url_of).execute(
+      "DO $$ DECLARE one regclass; BEGIN "
+      "EXECUTE (SELECT 'TRUNCATE ' || string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' AND "
+      "relnamespace = 'latchkey'::regnamespace AND relname <> 'migrations'); "
+      "FOR one IN SELECT oid FROM pg_class WHERE relkind = 'S' AND relnamespace = 'latchkey'::regnamespace LOOP "
+      "EXECUTE format('ALTER SEQUENCE %s RESTART', one); END LOOP; END $$");
+}
+
 }  // namespace latchkey

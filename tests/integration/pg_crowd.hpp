@@ -1,0 +1,92 @@
+// Crowd: callers of one store, all at once. Each claims a key of its own, settles it, enqueues a job, and begins again
+// as soon as it is answered, until finish(). Every call is timed, none is left out.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <string>
+
+#include "base/clock.hpp"
+#include "store/store.hpp"
+#include "support/standings.hpp"
+
+namespace latchkey {
+
+class Crowd {
+ public:
+  Crowd(Store& store, Clock& clock, std::string prefix, int callers)
+      : store_(store), clock_(clock), prefix_(std::move(prefix)), left_(callers) {
+    for (int i = 0; i < callers; ++i) claim(i, 0);
+  }
+  ~Crowd() { finish(); }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+  std::uint64_t answered() const { return answered_; }
+  void wait_for_answers(std::uint64_t more) const {
+    for (const std::uint64_t enough = answered_ + more; answered_ < enough;) answered_.wait(answered_.load());
+  }
+  // Waits for what is under way. The longest that any call took.
+  Duration finish() {
+    stopping_ = true;
+    left_.wait();
+    return Duration{longest_ms_.load()};
+  }
+
+ private:
+  std::string name(int caller, int round) const {
+    return prefix_ + ":" + std::to_string(caller) + ":" + std::to_string(round);
+  }
+  void note(Duration since) {
+    const std::int64_t took = (clock_.elapsed() - since).count();
+    for (std::int64_t longest = longest_ms_; took > longest && !longest_ms_.compare_exchange_weak(longest, took);) {
+    }
+    ++answered_;
+    answered_.notify_all();
+  }
+  void stop(const std::string& why) {
+    ADD_FAILURE() << why;
+    left_.count_down();
+  }
+
+  void claim(int caller, int round) {
+    if (stopping_) return left_.count_down();
+    store_.claim(a_claim(name(caller, round)), [=, this, since = clock_.elapsed()](Result<ClaimReply> reply) {
+      note(since);
+      if (!reply) return stop(to_string(reply.error()));
+      const auto* won = std::get_if<Won>(&*reply);
+      if (!won) return stop("a new key was not won");
+      settle(caller, round, {{}, won->run.id(), won->fence, Complete{"r", {}}});
+    });
+  }
+  void settle(int caller, int round, SettleRequest request) {
+    store_.settle({std::move(request)}, [=, this, since = clock_.elapsed()](Result<std::vector<SettleReply>> replies) {
+      note(since);
+      if (!replies) return stop(to_string(replies.error()));
+      if (!std::holds_alternative<Settled>(replies->front())) return stop("its owner could not settle it");
+      enqueue(caller, round);
+    });
+  }
+  void enqueue(int caller, int round) {
+    store_.enqueue({a_job("job:" + name(caller, round))},
+                   [=, this, since = clock_.elapsed()](Result<std::vector<EnqueueReply>> replies) {
+                     note(since);
+                     if (!replies) return stop(to_string(replies.error()));
+                     const auto* made = std::get_if<Enqueued>(&replies->front());
+                     if (!made || made->duplicate) return stop("a new job was a duplicate");
+                     claim(caller, round + 1);
+                   });
+  }
+
+  Store& store_;
+  Clock& clock_;
+  const std::string prefix_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> answered_{0};
+  std::atomic<std::int64_t> longest_ms_{0};
+  std::latch left_;
+};
+
+}  // namespace latchkey

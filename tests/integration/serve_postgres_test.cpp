@@ -1,0 +1,185 @@
+// `latchkey serve --store postgres://…` as an init system sees it: how it starts, why it does not, and how it ends.
+#include <signal.h>
+
+#include "integration/cli_fixture.hpp"
+#include "integration/raw_client.hpp"
+#include "support/pg_client.hpp"
+#include "support/pg_cluster.hpp"
+#include "support/pg_program.hpp"
+#include "support/pg_server.hpp"
+
+namespace latchkey {
+namespace {
+
+using latchkey::testing::RawClient;
+using ::testing::AllOf;
+
+class ServePostgres : public CliTest {
+ protected:
+  ServePostgres() { environment_ = {"LATCHKEY_STORE=", "LATCHKEY_DATABASE=", "PGPASSWORD="}; }
+  ~ServePostgres() override { PgServer::instance().give_back(database_); }
+
+  static Words serve_words(const std::string& store) { return {"serve", "--listen", "127.0.0.1:0", "--store", store}; }
+  // Serving once it has said where.
+  std::unique_ptr<Process> serve(const std::string& store) {
+    auto server = start(serve_words(store));
+    const std::string line = server->read_line();
+    port_ = static_cast<std::uint16_t>(std::stoi(line.substr(line.rfind(':') + 1)));
+    return server;
+  }
+  std::string post(const std::string& target, const std::string& body) const {
+    RawClient client(port_);
+    std::string token = read("data/admin.key");
+    token.pop_back();
+    client.send("POST " + target + " HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
+                token + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+    return client.read_response();
+  }
+  static std::string member(const std::string& body, const std::string& name) {
+    const std::size_t from = body.find("\"" + name + "\":") + name.size() + 3;
+    std::string value = body.substr(from, body.find_first_of(",}", from) - from);
+    std::erase(value, '"');
+    return value;
+  }
+  static void stop(Process& server) {
+    server.signal(SIGTERM);
+    EXPECT_EQ(server.finish(), 0) << server.err;
+    EXPECT_THAT(server.err, HasSubstr("stopped by signal 15"));
+  }
+  // The same database, with another name and password of the user, another host, another database.
+  std::string url(const std::string& user, const std::string& host, const std::string& database) const {
+    return "postgres://" + user + "@" + host + "/" + database;
+  }
+  std::string host() const { return "127.0.0.1:" + std::to_string(PgServer::instance().port()); }
+  std::string name() const { return database_.substr(database_.rfind('/') + 1); }
+  // All that a server could have changed about the schema.
+  std::string look() const {
+    return PgClient(database_).ask_one(
+        "SELECT coalesce((SELECT string_agg(m::text, ' ' ORDER BY m.version) FROM latchkey.migrations m), '') || "
+        "(SELECT string_agg(c.oid::regclass || ' ' || c.relkind::text || c.relfilenode || coalesce(c.relacl::text, "
+        "''), "
+        "' ' ORDER BY c.oid) FROM pg_class c WHERE c.relnamespace = 'latchkey'::regnamespace)");
+  }
+
+  const std::string database_ = PgServer::instance().borrow_database();
+  std::uint16_t port_ = 0;
+};
+
+TEST_F(ServePostgres, ServesAClaimAndItsRepeatAndEndsWithZero) {
+  const std::string claim = R"({"function":"f","key":"k","input":{"n":1}})";
+  {
+    auto server = serve(database_);
+    EXPECT_THAT(server->read_line(), HasSubstr("store      " + database_));
+    const std::string won = post("/v1/runs", claim);
+    ASSERT_THAT(won, HasSubstr("201 Created"));
+    EXPECT_THAT(post("/v1/runs", claim), AllOf(HasSubstr("409 "), HasSubstr("ALREADY_RUNNING")));
+    EXPECT_THAT(post("/v1/runs/" + member(won, "id") + "/complete",
+                     R"({"result":{"paid":true},"fence":)" + member(won, "fence") + "}"),
+                HasSubstr("200 OK"));
+    stop(*server);
+  }
+  EXPECT_FALSE(std::ifstream(file("data/latchkey.db")).good()) << "nothing of it lies here";
+  auto server = serve(database_);
+  EXPECT_THAT(post("/v1/runs", claim), AllOf(HasSubstr("200 OK"), HasSubstr(R"("result":{"paid":true})")));
+  stop(*server);
+}
+
+TEST_F(ServePostgres, TwoServeTheSameStore) {
+  auto one = serve(database_);
+  const std::string claim = R"({"function":"f","key":"k"})";
+  EXPECT_THAT(post("/v1/runs", claim), HasSubstr("201 Created"));
+  auto two = serve(database_);
+  EXPECT_THAT(post("/v1/runs", claim), HasSubstr("409 Conflict"));
+  stop(*one);
+  stop(*two);
+}
+
+TEST_F(ServePostgres, ADatabaseThatCannotBeReachedIsSaid) {
+  const std::string nowhere = "127.0.0.1:" + std::to_string(find_free_port());
+  const Answer refused = call(serve_words(url("latchkey", nowhere, "app")));
+  EXPECT_EQ(refused.exit, 69) << refused.err;
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("latchkey: STORE_UNAVAILABLE: "), HasSubstr("Connection refused")));
+}
+
+TEST_F(ServePostgres, ADatabaseThatIsNotThereIsSaid) {
+  const Answer refused = call(serve_words(url("latchkey", host(), "no_such_database")));
+  EXPECT_EQ(refused.exit, 69) << refused.err;
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("latchkey: STORE_UNAVAILABLE: "),
+                                 HasSubstr("database \"no_such_database\" does not exist")));
+}
+
+TEST_F(ServePostgres, AnOlderSchemaIsSaidAndNotTouched) {
+  ASSERT_EQ(call({"migrate", "up", "--database", database_, "--to", "1"}).exit, 0);
+  const std::string before = look();
+  const Answer refused = call(serve_words(database_));
+  EXPECT_EQ(refused.exit, 69) << refused.err;
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("latchkey: SCHEMA_OLDER: "), HasSubstr("latchkey migrate up")));
+  EXPECT_EQ(look(), before);
+  ASSERT_EQ(call({"migrate", "up", "--database", database_}).exit, 0);
+  stop(*serve(database_));
+}
+
+TEST_F(ServePostgres, ANewerSchemaIsSaidAndNotTouched) {
+  ASSERT_EQ(call({"migrate", "up", "--database", database_}).exit, 0);
+  PgClient(database_).execute("INSERT INTO latchkey.migrations VALUES (9999, 'future', 'x')");
+  const std::string before = look();
+  const Answer refused = call(serve_words(database_));
+  EXPECT_EQ(refused.exit, 69) << refused.err;
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("latchkey: SCHEMA_NEWER: "));
+  EXPECT_EQ(look(), before);
+}
+
+TEST_F(ServePostgres, AStandbyAloneIsRefused) {
+  PgCluster primary;
+  const auto standby = PgCluster::make_standby(primary);
+  const auto expect_refusal = [&](const std::string& more) {
+    const Answer refused = call(serve_words(standby->url() + more));
+    EXPECT_EQ(refused.exit, 69) << refused.err;
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("latchkey: STORE_UNAVAILABLE: "),
+                                   ::testing::AnyOf(HasSubstr("standby"), HasSubstr("read-only"))));
+  };
+  expect_refusal("?target_session_attrs=read-write");
+  ASSERT_EQ(call({"migrate", "up", "--database", primary.url()}).exit, 0);
+  PgClient(primary.url()).wait_until("SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication");
+  expect_refusal("");
+  expect_refusal("?target_session_attrs=read-write");
+}
+
+// Whatever is in it, wherever it stands, whether it serves or not.
+class ServeWithAPassword : public ServePostgres, public ::testing::WithParamInterface<std::string> {
+ protected:
+  static std::string secret() { return "Sesame"; }
+  void expect_unsaid(const std::string& text) const { EXPECT_THAT(text, Not(HasSubstr(secret()))); }
+};
+INSTANTIATE_TEST_SUITE_P(With, ServeWithAPassword,
+                         ::testing::Values("Sesame", "Sesame:a", "a:Sesame", "Sesame%3fa", "Sesame%40a", "a%2FSesame",
+                                           "Sesame#a"));
+
+TEST_P(ServeWithAPassword, ItIsNeverPrinted) {
+  const std::string user = "latchkey:" + GetParam();
+  auto server = serve(url(user, host(), name()));
+  EXPECT_EQ(server->read_line(), "  store      " + database_);
+  stop(*server);
+  expect_unsaid(server->out + server->err);
+  for (const std::string& wrong :
+       {url(user, "127.0.0.1:" + std::to_string(find_free_port()), "app"), url(user, host(), "no_such_database")}) {
+    const Answer refused = call(serve_words(wrong));
+    EXPECT_EQ(refused.exit, 69);
+    expect_unsaid(refused.out + refused.err);
+  }
+}
+
+TEST_P(ServeWithAPassword, NorAsAParameter) {
+  auto server = serve(database_ + "?sslmode=disable&password=" + GetParam());
+  EXPECT_EQ(server->read_line(), "  store      " + database_);
+  stop(*server);
+  expect_unsaid(server->out + server->err);
+}
+
+}  // namespace
+}  // namespace latchkey
