@@ -12,10 +12,9 @@ std::map<std::string, std::string> parse_url(const std::string& url) {
   char* why = nullptr;
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(url.c_str(), &why),
                                                                              &PQconninfoFree);
-  if (!options) {
-    PQfreemem(why);  // it may repeat the password
-    throw Stop(Code::USAGE, "the URL of the database cannot be read");
-  }
+  PQfreemem(why);  // it may repeat the password
+  if (!options || !pg::describe(url))
+    throw Stop(Code::USAGE, "the URL of the database cannot be read (special characters must be percent-encoded)");
   std::map<std::string, std::string> settings;
   for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option)
     if (option->val != nullptr) settings[option->keyword] = option->val;

@@ -9,9 +9,10 @@
 #include "api/router.hpp"
 #include "engine/tending.hpp"
 #include "http/server.hpp"
+#include "migrations/open_postgres.hpp"
 #include "server/admin_key.hpp"
 #include "server/lock_keeper.hpp"
-#include "migrations/open_postgres.hpp"
+#include "store/postgres/hosts.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
 
@@ -34,20 +35,14 @@ Result<std::string> file_of(const ServeSettings& settings) {
   if (store.empty()) return (fs::path(settings.data_dir) / "latchkey.db").string();
   if (store.starts_with("sqlite:")) store.remove_prefix(7);
   if (store.empty() || store.find("://") != store.npos)
-    return fail(Code::INVALID_ARGUMENT, "the store '" + settings.store + "' is neither sqlite:FILE nor postgres://…");
+    // Of a URL the scheme alone: there may be a password in it.
+    return fail(Code::INVALID_ARGUMENT, "the store '" + std::string(store.substr(0, store.find("://"))) +
+                                            "' is neither sqlite:FILE nor postgres://…");
   return std::string(store);
 }
 
 bool is_postgres(std::string_view store) {
   return store.starts_with("postgres://") || store.starts_with("postgresql://");
-}
-
-// As people may see it: without the password, and without parameters, which may hold one.
-std::string describe_url(std::string_view url) {
-  std::string text(url.substr(0, url.find('?')));
-  const std::size_t user = text.find("://") + 3, at = text.rfind('@'), colon = text.find(':', user);
-  if (at != text.npos && colon < at) text.erase(colon, at - colon);
-  return text;
 }
 
 }  // namespace
@@ -123,7 +118,7 @@ Result<void> Service::open_sqlite(const ServeSettings& settings) {
 
 // Many servers may share it: there is nothing to lock.
 Result<void> Service::open_postgres(const ServeSettings& settings) {
-  store_name_ = describe_url(settings.store);
+  store_name_ = pg::describe(settings.store).value_or("postgres://");
   auto store = migrations::open_postgres({.url = settings.store}, parts_->clock, parts_->random);
   if (!store) return std::unexpected(store.error());
   parts_->store = std::move(*store);

@@ -143,6 +143,7 @@ TEST_F(ServePostgres, AStandbyAloneIsRefused) {
     EXPECT_THAT(refused.err, AllOf(HasSubstr("latchkey: STORE_UNAVAILABLE: "),
                                    ::testing::AnyOf(HasSubstr("standby"), HasSubstr("read-only"))));
   };
+  expect_refusal("");
   expect_refusal("?target_session_attrs=read-write");
   ASSERT_EQ(call({"migrate", "up", "--database", primary.url()}).exit, 0);
   PgClient(primary.url()).wait_until("SELECT replay_lsn >= pg_current_wal_lsn() FROM pg_stat_replication");
@@ -158,7 +159,7 @@ class ServeWithAPassword : public ServePostgres, public ::testing::WithParamInte
 };
 INSTANTIATE_TEST_SUITE_P(With, ServeWithAPassword,
                          ::testing::Values("Sesame", "Sesame:a", "a:Sesame", "Sesame%3fa", "Sesame%40a", "a%2FSesame",
-                                           "Sesame#a"));
+                                           "Sesame#a", "Sesame?a", "a?Sesame"));
 
 TEST_P(ServeWithAPassword, ItIsNeverPrinted) {
   const std::string user = "latchkey:" + GetParam();
@@ -179,6 +180,16 @@ TEST_P(ServeWithAPassword, NorAsAParameter) {
   EXPECT_EQ(server->read_line(), "  store      " + database_);
   stop(*server);
   expect_unsaid(server->out + server->err);
+}
+
+// What libpq cannot read as it was meant ends up in its complaint.
+TEST_F(ServePostgres, APasswordThatIsNotEscapedIsNotPrintedEither) {
+  for (const char* store : {"postgres://latchkey:Sesame/a@127.0.0.1:1/x", "postgres://latchkey:a@Sesame@127.0.0.1:1/x",
+                            "mysql://someone:Sesame@127.0.0.1/x"}) {
+    const Answer refused = call(serve_words(store));
+    EXPECT_NE(refused.exit, 0);
+    EXPECT_THAT(refused.out + refused.err, Not(HasSubstr("Sesame")));
+  }
 }
 
 }  // namespace

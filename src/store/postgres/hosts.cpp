@@ -31,7 +31,35 @@ std::string quote(const std::string& value) {
   return quoted + "'";
 }
 
+// None: it cannot be read.
+std::optional<std::map<std::string, std::string>> read_settings(const std::string& url) {
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(url.c_str(), nullptr),
+                                                                             &PQconninfoFree);
+  if (!options) return std::nullopt;
+  std::map<std::string, std::string> given;
+  for (const PQconninfoOption* option = options.get(); option->keyword; ++option)
+    if (option->val) given[option->keyword] = option->val;
+  return given;
+}
+
+bool is_port(const std::string& port) {
+  return port.empty() || (port.size() <= 5 && std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; }));
+}
+
 }  // namespace
+
+std::optional<std::string> describe(const std::string& url) {
+  auto given = read_settings(url);
+  if (!given || (*given)["host"].contains('@')) return std::nullopt;
+  const auto hosts = split((*given)["host"]), ports = split((*given)["port"]);
+  if (!std::ranges::all_of(ports, is_port)) return std::nullopt;
+  std::string text = "postgres://" + (*given)["user"];
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const std::string port = ports.size() == 1 ? ports.front() : i < ports.size() ? ports[i] : "";
+    text += (i == 0 ? "@" : ",") + hosts[i] + (port.empty() ? "" : ":" + port);
+  }
+  return text + "/" + (*given)["dbname"];
+}
 
 std::string make_conninfo(const std::map<std::string, std::string>& settings) {
   std::string text;
@@ -41,12 +69,9 @@ std::string make_conninfo(const std::map<std::string, std::string>& settings) {
 }
 
 std::vector<HostUrl> split_hosts(const std::string& url) {
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(url.c_str(), nullptr),
-                                                                             &PQconninfoFree);
-  if (!options) return {{url, kPatience}};
-  std::map<std::string, std::string> given;
-  for (const PQconninfoOption* option = options.get(); option->keyword; ++option)
-    if (option->val) given[option->keyword] = option->val;
+  auto read = read_settings(url);
+  if (!read) return {{url, kPatience}};
+  auto& given = *read;
   Duration patience = kPatience;
   if (const auto own = given.find("connect_timeout"); own != given.end() && std::atoi(own->second.c_str()) > 0)
     patience = std::chrono::seconds{std::atoi(own->second.c_str())};
