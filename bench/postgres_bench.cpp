@@ -248,22 +248,39 @@ void run_snapshot(const std::string& url, double seconds, double before) {
   std::_Exit(0);
 }
 
-// Rates of both kinds of jobs on an empty store, and again each time a fifth of N more keyed runs have finished.
+// Rates of both kinds of jobs on a store that grows by N keyed runs in four steps, each beside an empty one in turn:
+// the machine is not equally fast from minute to minute.
 void run_grow(const std::string& url, std::uint64_t runs) {
+  constexpr std::uint64_t kJobs = 100'000;
+  constexpr int kPairs = 5;
   Bench bench(url);
+  const std::string empty = url + "_empty", name = empty.substr(empty.rfind('/') + 1);
+  Psql hand(url);
   std::uint64_t key = 0;
-  const auto measure = [&] {
-    const double plain = Jobs(bench.store(), 200'000, false).run();
-    const double keyed = Jobs(bench.store(), 200'000, true, key).run();
-    key += 200'000;
-    return fmt::format("{{\"runs\": {}, \"jobs_s\": {:.0f}, \"keyed_s\": {:.0f}}}", key, plain, keyed);
-  };
-  std::string steps = measure();
-  for (int step = 1; step <= 4; ++step) {
+  std::string steps;
+  for (int step = 0; step <= 4; ++step) {
     const std::uint64_t to = runs * static_cast<std::uint64_t>(step) / 4;
     if (to > key) Jobs(bench.store(), to - key, true, key).run();
     key = std::max(key, to);
-    steps += ", " + measure();
+    hand.run("CREATE DATABASE " + name);
+    std::vector<double> grown[2], fresh[2], ratios[2];
+    {
+      Bench beside(empty);
+      Jobs(beside.store(), 5'000, false).run();
+      for (int i = 0; i < kPairs; ++i)
+        for (const int keyed : {0, 1}) {
+          grown[keyed].push_back(Jobs(bench.store(), kJobs, keyed != 0, key).run());
+          fresh[keyed].push_back(Jobs(beside.store(), kJobs, keyed != 0, key).run());
+          ratios[keyed].push_back(grown[keyed].back() / fresh[keyed].back());
+          if (keyed != 0) key += kJobs;
+        }
+    }
+    hand.run("DROP DATABASE " + name + " WITH (FORCE)");
+    steps += fmt::format(
+        "{}{{\"runs\": {}, \"jobs_s\": {:.0f}, \"empty_jobs_s\": {:.0f}, \"jobs_over_empty\": {:.3f}, "
+        "\"keyed_s\": {:.0f}, \"empty_keyed_s\": {:.0f}, \"keyed_over_empty\": {:.3f}}}",
+        steps.empty() ? "" : ", ", to, percentile(grown[0], 0.5), percentile(fresh[0], 0.5), percentile(ratios[0], 0.5),
+        percentile(grown[1], 0.5), percentile(fresh[1], 0.5), percentile(ratios[1], 0.5));
   }
   fmt::print("{{\"steps\": [{}]}}\n", steps);
 }

@@ -1,4 +1,4 @@
-// In-process figures of a store: store_bench pairs|jobs N [postgres://…] | alone N | grow N FILE | reopen FILE
+// In-process figures of a store: store_bench pairs|jobs N | alone N | grow N FILE | reopen FILE
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "bench.hpp"
-#include "migrations/open_postgres.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace latchkey::bench {
@@ -17,15 +16,6 @@ const std::string kResult(200, 'r');
 
 std::unique_ptr<SqliteStore> open_store(const std::string& file, Clock& clock, Random& random) {
   auto store = SqliteStore::open({.file = file}, clock, random);
-  if (!store) {
-    std::fprintf(stderr, "%s\n", to_string(store.error()).c_str());
-    std::exit(1);
-  }
-  return std::move(*store);
-}
-
-std::unique_ptr<PostgresStore> open_postgres(const std::string& url, Clock& clock, Random& random) {
-  auto store = migrations::open_postgres({.url = url}, clock, random);
   if (!store) {
     std::fprintf(stderr, "%s\n", to_string(store.error()).c_str());
     std::exit(1);
@@ -222,12 +212,7 @@ int run(int argc, char** argv) {
     std::_Exit(0);
   }
   const Folder folder(what);
-  std::unique_ptr<Store> store;
-  if (argc > 3) {
-    store = open_postgres(argv[3], clock, random);
-  } else {
-    store = open_store(folder.file("latchkey.db"), clock, random);
-  }
+  const auto store = open_store(folder.file("latchkey.db"), clock, random);
   if (what == "pairs") {
     Pairs pairs(*store, 0, count);
     const double rate = pairs.run(1024);

@@ -3,7 +3,8 @@
 
 usage: bench/peers/run.py [--quick] [--rounds=N] [ROW…]     ROW: jobs keyed single single-dup snapshot grow
        guard letters security (all, without any)
-Prints one JSON line per measurement and, at the end of each row, one with the medians. quick: small counts, one round.
+Prints one JSON line per measurement and, at the end of each row, one with the medians; a run of all rows writes
+bench/results/DATE-postgres.{json,md}. quick: small counts, one round, nothing is written.
 """
 import json
 import os
@@ -13,6 +14,7 @@ import statistics
 import subprocess
 import sys
 
+from page import write_page
 from postgres import with_postgres
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -141,18 +143,26 @@ def main():
     chosen = [word for word in words if not word.startswith("--")] or [*ROWS, *OWN, "security"]
     fixed = [int(word.split("=")[1]) for word in words if word.startswith("--rounds=")]
     everybody = contenders(quick)
+    found = {}
+
+    def keep(row, **figures):
+        found[row] = figures
+        print(json.dumps({"row": row, **figures}), flush=True)
+
     # Below the project, so that it lies on the disk that is measured.
     with with_postgres(ROOT) as server:
         for row in chosen:
             if row in OWN:
-                print(json.dumps({"row": row, **measure_own(server, row, OWN[row][quick])}), flush=True)
+                keep(row, **measure_own(server, row, OWN[row][quick]))
                 continue
             if row == "security":
-                print(json.dumps({"row": row, **measure_security(server, 20_000 if quick else 200_000, 1 if quick else 3)}), flush=True)
+                keep(row, **measure_security(server, 20_000 if quick else 100_000, 1 if quick else 7))
                 continue
             name, number, small, rounds = ROWS[row]
             figures = measure(server, everybody, row, small if quick else number, 1 if quick else fixed[0] if fixed else rounds)
-            print(json.dumps({"row": row, "median": name, **medians(figures, name)}), flush=True)
+            keep(row, median=medians(figures, name), rounds=figures)
+    if not quick and set(found) == {*ROWS, *OWN, "security"}:
+        write_page(f"{ROOT}/bench/results", found)
 
 
 if __name__ == "__main__":
