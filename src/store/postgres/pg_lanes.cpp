@@ -95,7 +95,7 @@ bool PostgresStore::is_closing() {
 }
 
 Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch batch) {
-  const Duration began = host_.elapsed();
+  std::optional<Duration> failing_since;
   Attempt attempt{.name = make_uuid_v7(clock_->now(), random_.next(), random_.next())};
   for (unsigned tries = 1;; ++tries) {
     attempt.is_committing = false;
@@ -176,7 +176,9 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       co_return;
     }
     const bool closing = is_closing();
-    const Duration waited = host_.elapsed() - began;
+    // From the first failure on: a connection that went silent has taken longer than any patience by itself.
+    if (!failing_since) failing_since = host_.elapsed();
+    const Duration waited = host_.elapsed() - *failing_since;
     if (!may_go_on || closing || waited >= (attempt.is_unknown ? kUnknownMost : settings_.patience)) {
       spdlog::error("postgres: a batch of {} was not written: {}", batch.size(), failure->what());
       Error error = describe(*failure);

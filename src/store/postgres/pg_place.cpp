@@ -86,10 +86,14 @@ void PostgresStore::begin(Connection& connection) {
 // A connection that went silent may live on at the server's end, amid a transaction that holds what others need.
 Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) {
   const auto [pid, since] = *std::exchange(attempt.backend, std::nullopt);
+  // As who connected: the engine may neither see nor end another's session.
+  connection.add("BEGIN");
+  connection.add("SELECT set_config('role', 'none', true)");
   connection.add(
       {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND xact_start = $2::text::timestamptz "
        "AND usename = session_user",
        Params().add(pid).add(std::string_view(since))});
+  connection.add("COMMIT");
   co_await connection.run(settings_.reply_max);
 }
 
