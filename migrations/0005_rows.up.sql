@@ -190,18 +190,20 @@ BEGIN
 END $$;
 
 -- Which of these keys somebody is inserting in a transaction that is still open. No row can be seen or locked then: whether
--- one would have to wait is found out by trying, and undone.
+-- one would have to wait is found out by trying, and undone; for 50 ms in all: what is not found then will be met again.
 CREATE FUNCTION latchkey.find_held(hashes uuid[]) RETURNS SETOF uuid LANGUAGE plpgsql VOLATILE SET lock_timeout = '1ms' AS $$
 DECLARE
   one uuid;
+  ends constant timestamptz := clock_timestamp() + '50 ms';
 BEGIN
   FOREACH one IN ARRAY hashes LOOP
+    EXIT WHEN clock_timestamp() > ends;
     BEGIN
-      INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one, '', 0);
-      RAISE EXCEPTION USING ERRCODE = 'LK000';
+      INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one, '', 0) ON CONFLICT DO NOTHING;
+      IF FOUND THEN RAISE EXCEPTION USING ERRCODE = 'LK000'; END IF;
     EXCEPTION
       WHEN lock_not_available THEN RETURN NEXT one;
-      WHEN unique_violation OR SQLSTATE 'LK000' THEN NULL;
+      WHEN SQLSTATE 'LK000' THEN NULL;
     END;
   END LOOP;
 END $$;

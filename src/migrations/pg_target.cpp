@@ -20,7 +20,7 @@ std::string quote_ledger(const TargetSettings& settings) {
   if (failure.lost)
     throw Stop(Code::STORE_UNAVAILABLE, fmt::format("{}: the connection was lost; nothing of it is kept", doing));
   const std::string_view why = failure.what();
-  if (failure.state == "25006" || why.contains("during recovery"))
+  if (why.contains("during recovery"))
     throw Stop(Code::STORE_UNAVAILABLE, fmt::format("{}: this server is a standby, read-only ({})", doing, why));
   throw Stop(Code::MIGRATION_FAILED, fmt::format("{}: {} (SQLSTATE {})", doing, failure.what(), failure.state));
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "api/router.hpp"
+#include "api/token_keeper.hpp"
 #include "engine/tending.hpp"
 #include "http/server.hpp"
 #include "migrations/open_postgres.hpp"
@@ -59,6 +60,7 @@ struct Service::Parts {
   std::unique_ptr<Store> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<api::Services> services;
+  std::unique_ptr<api::TokenKeeper> token_keeper;
   std::unique_ptr<Tending> tending;
   std::unique_ptr<http::Server> server;
   std::unique_ptr<LockKeeper> keeper;
@@ -67,6 +69,7 @@ struct Service::Parts {
     if (services) services->waiters.close();  // or the server would wait for them
     server.reset();
     if (services) services->backroom.close();
+    token_keeper.reset();
     if (tending) tending->stop();
     store.reset();
     tending.reset();
@@ -133,7 +136,11 @@ Result<void> Service::open(const ServeSettings& settings) {
   if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
   parts_->engine = std::make_unique<Engine>(*parts_->store, parts_->clock, settings.engine);
   parts_->services = std::make_unique<api::Services>(*parts_->engine, parts_->clock, parts_->random);
-  return parts_->services->tokens.refresh();
+  if (auto known = parts_->services->tokens.refresh(); !known) return known;
+  // Others may share the store.
+  if (parts_->store->reads_may_wait())
+    parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->services->tokens);
+  return {};
 }
 
 Result<void> Service::listen(const ServeSettings& settings, const ListenAddress& at) {

@@ -71,7 +71,6 @@ constexpr Kind kKinds[] = {
     {"update a letter", "^UPDATE latchkey.dead_letters SET id"},
     {"acknowledge a letter", "^UPDATE latchkey.dead_letters SET acknowledged_by"},
     {"delete heads", "^DELETE FROM latchkey.runs"},
-    {"hold outcomes", "^SELECT FROM latchkey.outcomes *FOR UPDATE"},
     {"take runs out of outcomes", "^WITH o AS (DELETE FROM latchkey.outcomes"},
     {"delete rows", "^DELETE FROM latchkey.states"},
     {"delete blocks", "^DELETE FROM latchkey.blocks"},

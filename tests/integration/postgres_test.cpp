@@ -34,6 +34,23 @@ class PostgresServers : public ::testing::Test {
   std::vector<std::unique_ptr<Caller>> callers_;
 };
 
+// Within a moment, and without a call that changes tokens there.
+TEST_F(PostgresServers, ATokenHoldsAtEveryServerUntilItIsRevokedAtOne) {
+  const Heard made = one().post("/v1/tokens", R"({"role":"viewer","tenants":["default"]})");
+  ASSERT_EQ(made.status, 201) << made.body;
+  Caller viewer(services_[1]->url(), made.at("/token"));
+  const auto becomes = [&](int status) {
+    for (int looks = 0; looks < 200; ++looks) {
+      if (viewer.get("/v1/runs").status == status) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    }
+    return false;
+  };
+  EXPECT_TRUE(becomes(200)) << "a token that was made at the other server";
+  ASSERT_EQ(one().call("DELETE", "/v1/tokens/" + made.at("/id")).status, 204);
+  EXPECT_TRUE(becomes(401)) << "it was revoked at the other server";
+}
+
 TEST_F(PostgresServers, WhatOneDidTheOtherKnows) {
   const std::string input = R"(,"input":{"n":1})";
   const Heard won = one().claim("k", input);

@@ -5,6 +5,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <optional>
 
+#include "base/hex.hpp"
+
 namespace latchkey::pg {
 
 namespace asio = boost::asio;
@@ -14,6 +16,14 @@ namespace {
 
 // BEGIN and COMMIT are planned by nobody; texts that vary more than this are not worth their place.
 constexpr std::size_t kNamedFrom = 40, kNamesMost = 256;
+
+// The same name is the same statement, in whichever session.
+std::string name_by_text(const std::string& sql, const std::vector<Oid>& types) {
+  std::string all = sql;
+  for (const Oid type : types) all += " " + std::to_string(type);
+  const Digest digest = thread_sha256().add(all).finish();
+  return "latchkey_" + to_hex(std::span(digest).first(16));
+}
 
 }  // namespace
 
@@ -69,7 +79,7 @@ const std::string* Connection::name_of(const Statement& statement, const std::ve
   if (!keeps_plans_ || statement.sql.size() < kNamedFrom) return nullptr;
   if (const auto known = names_.find(statement.sql); known != names_.end()) return &known->second;
   if (names_.size() >= kNamesMost) return nullptr;
-  const std::string name = "latchkey" + std::to_string(next_name_++);
+  const std::string name = name_by_text(statement.sql, types);
   if (PQsendPrepare(handle_.get(), name.c_str(), statement.sql.c_str(), static_cast<int>(types.size()), types.data()) !=
       1)
     raise();

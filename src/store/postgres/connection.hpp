@@ -58,7 +58,6 @@ class Connection {
   // What is on its way: a statement's text where that is to be kept by a name, none where it is carried out.
   std::vector<std::optional<std::string>> added_;
   std::unordered_map<std::string, std::string> names_;
-  unsigned next_name_ = 0;
   bool keeps_plans_ = false;
   Limit limit_;
   bool lost_ = false;

@@ -143,7 +143,8 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
     }
     // A pooler that we did not recognise gave us another's session, or ours was changed behind our back.
     const bool has_lost_names = failure->state == "26000" || failure->state == "42P05" || failure->state == "0A000";
-    if (has_lost_names && std::exchange(keeps_plans_, false)) {
+    if (has_lost_names && connection && connection->does_keep_plans()) {
+      keeps_plans_ = false;
       connection.reset();
       continue;
     }
@@ -152,14 +153,15 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       attempt.collided = true;
       trust_ = 0;
     }
-    if (is_held_up && !attempt.is_unknown && !std::exchange(attempt.skips, true)) {
+    if (is_held_up && !attempt.is_unknown) {
+      bool is_another = !std::exchange(attempt.skips, true);
       // Where it cannot be found out, whoever tries next meets it again.
       if (connection) try {
-          co_await find_held(*connection, keys_of(batch));
+          is_another |= co_await find_held(*connection, keys_of(batch));
         } catch (const Failure&) {
           connection.reset();
         }
-      continue;
+      if (is_another) continue;
     }
     const bool may_go_on = failure->lost || is_collision(*failure) || attempt.is_unknown;
     // One that cannot go on, or waits for somebody, must not hold up the others.
@@ -281,9 +283,11 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
 
 // --- keys that somebody's open transaction is inserting -------------------------------------------------------------
 
-std::set<Uuid> PostgresStore::keys_of(const Batch& batch) {
+// Of those that were tried.
+std::set<Uuid> PostgresStore::keys_of(const Batch& batch) const {
   Needs needs;
-  for (const auto& command : batch) command->plan(needs);
+  for (const auto& command : batch)
+    if (!is_held(*command)) command->plan(needs);
   needs.keys.insert(needs.new_keys);
   const auto& keys = needs.keys.sorted();
   return {keys.begin(), keys.end()};
@@ -298,8 +302,8 @@ bool PostgresStore::is_held(PgCommand& command) const {
 }
 
 // Looks which of these are held: what wants one of them goes apart at once, and nothing else waits with it.
-Task<void> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys) {
-  if (keys.empty()) co_return;
+Task<bool> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys) {
+  if (keys.empty()) co_return false;
   Column hashes{Type::uuid};
   for (const Uuid& key : keys) hashes.add(key);
   begin(connection);
@@ -310,13 +314,18 @@ Task<void> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys)
   for (const Uuid& key : keys) held_.erase(key);
   for (int row = 0; row < found.size(); ++row) held_.insert(found.uuid(row, 0));
   if (!found.empty()) slow_wake_.ring();
+  co_return !found.empty();
 }
 
+// A few at a time, one after the other: others wait for this lane too.
 Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) {
   if (held_.empty()) co_return;
+  std::set<Uuid> some;
+  for (auto at = held_.upper_bound(held_seen_); at != held_.end() && some.size() < kHeldAtOnce; ++at) some.insert(*at);
+  held_seen_ = some.size() < kHeldAtOnce ? Uuid{} : *some.rbegin();
   try {
     if (!connection || connection->is_lost()) connection = co_await connect();
-    co_await find_held(*connection, held_);
+    co_await find_held(*connection, std::move(some));
   } catch (const Failure&) {
     connection.reset();
   }

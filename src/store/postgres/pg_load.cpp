@@ -298,6 +298,9 @@ class PostgresStore::Loading {
     add({std::string("SELECT nextval('latchkey.fences'), ") + kClock + ", pg_backend_pid()::bigint, now()::text", {}},
         [&](const Rows& rows) {
           tables_.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
+          // A pooler that shows its server's process as its own would have us use others' sessions.
+          if (connection_.does_keep_plans() && !connection_.is_served_by(rows.integer(0, 2)))
+            throw Failure("26000", "another session answers than the one that was connected to", false);
           // Anew each time: what a later round finds may have been written after the first.
           attempt.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
           store_.database_clock_.set(from_ms(rows.integer(0, 1)));

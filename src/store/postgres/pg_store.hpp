@@ -125,6 +125,7 @@ class PostgresStore final : public Store, private Records {
     Duration since{};
   };
   static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
+  static constexpr std::size_t kHeldAtOnce = 16;
   // How long it is tried to find out what became of a commit: less than the names of batches are kept.
   static constexpr Duration kUnknownMost = std::chrono::minutes{30};
   static constexpr const char* kNextDeadline =
@@ -177,9 +178,9 @@ class PostgresStore final : public Store, private Records {
   Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Attempt& attempt,
                   Instant& now);
   void put_aside(std::unique_ptr<PgCommand> command);
-  static std::set<Uuid> keys_of(const Batch& batch);
+  std::set<Uuid> keys_of(const Batch& batch) const;
   bool is_held(PgCommand& command) const;
-  Task<void> find_held(pg::Connection& connection, std::set<Uuid> keys);
+  Task<bool> find_held(pg::Connection& connection, std::set<Uuid> keys);
   Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
   bool is_closing();
   void tell_failure(std::optional<Error> failure);
@@ -207,6 +208,7 @@ class PostgresStore final : public Store, private Records {
   bool keeps_plans_ = true;        // in sessions that are ours
   std::vector<Slow> slow_;
   std::set<Uuid> held_;  // keys that somebody is inserting in a transaction that is open
+  Uuid held_seen_;       // the last of them that was looked at
   unsigned lanes_left_ = 0;
   Alarm slow_wake_{context_.get_executor()};
   std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked

@@ -39,14 +39,12 @@ void put_delete(std::vector<Statement>& writes, const char* from, const char* co
       {std::string("DELETE FROM latchkey.") + from + " WHERE " + column + " = ANY($1)", Params().add(column_of(seqs))});
 }
 
-// Takes these out of the rows that speak for them. Two that do it to one row go one after the other: the second
-// statement sees what the first has waited for.
+// Takes these out of the rows that speak for them; one batch at a time, whoever else purges.
 void put_fewer_outcomes(std::vector<Statement>& writes, const std::vector<Seq>& seqs) {
   const std::string rows =
-      "o.lo = ANY(ARRAY(SELECT (SELECT i.lo FROM latchkey.outcomes i WHERE i.lo <= g.seq AND i.lo > g.seq - 1000 "
-      "ORDER BY i.lo DESC LIMIT 1) FROM unnest($1) AS g(seq)))";
-  writes.push_back(
-      {"SELECT FROM latchkey.outcomes o WHERE " + rows + " ORDER BY o.lo FOR UPDATE", Params().add(column_of(seqs))});
+      "o.lo = ANY(ARRAY(SELECT (SELECT CASE WHEN i.hi >= g.seq THEN i.lo END FROM latchkey.outcomes i WHERE i.lo <= "
+      "g.seq AND i.lo > g.seq - 1000 ORDER BY i.lo DESC LIMIT 1) FROM unnest($1) AS g(seq)))";
+  writes.push_back({"SELECT pg_advisory_xact_lock(7420, 'latchkey.outcomes'::regclass::oid::integer)", {}});
   // What is left is cut where one is missing: there seq grows by more than its number among those that are left.
   writes.push_back(
       {"WITH o AS (DELETE FROM latchkey.outcomes o WHERE " + rows +
