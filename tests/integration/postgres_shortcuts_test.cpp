@@ -1,5 +1,6 @@
 // What the store does not look at each time, and that it is right all the same: jobs before its mark, keys that it
 // takes to be new; and what it keeps for itself, for a while.
+#include <atomic>
 #include <thread>
 
 #include "conformance/store_test.hpp"
@@ -47,6 +48,29 @@ TEST_F(PostgresShortcuts, AJobCommittedBehindTheMarkIsTakenWithinAMoment) {
   // The caller hears of its commit a second after it happened.
   EXPECT_LT(*taken_at, late.get() + 1s);
   EXPECT_EQ(proxy.fired(), 1u);
+}
+
+// As behind a pooler that was not recognised: the session knows none of the statements that a lane has named. All lanes
+// ask plainly then.
+TEST_F(PostgresShortcuts, StatementsThatASessionHasForgottenAreAskedPlainly) {
+  auto store = open(url());
+  const auto claim_at_once = [&](const std::string& name) {
+    std::vector<std::jthread> callers;
+    std::atomic<int> won{0};
+    for (int i = 0; i < 20; ++i)
+      callers.emplace_back([&, i] {
+        won += std::holds_alternative<Won>(Verbs(*store).claim(a_claim(name + std::to_string(i)))) ? 1 : 0;
+      });
+    callers.clear();
+    return won.load();
+  };
+  EXPECT_EQ(claim_at_once("before"), 20) << "every lane has named some";
+  PgClient hand(url());
+  hand.execute(
+      "CREATE FUNCTION public.forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DEALLOCATE ALL; RETURN NEW; END $$;"
+      "CREATE TRIGGER forget AFTER INSERT ON latchkey.batches FOR EACH ROW EXECUTE FUNCTION public.forget()");
+  for (int round = 0; round < 10; ++round) EXPECT_EQ(claim_at_once(std::to_string(round) + "."), 20);
+  EXPECT_EQ(hand.ask_one("SELECT count(*) FROM latchkey.runs"), "220");
 }
 
 // After so many batches without a known key they are not looked for. The server's log says where the index had to
