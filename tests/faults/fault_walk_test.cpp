@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include "faults/script.hpp"
+#include "support/stride.hpp"
 
 namespace latchkey {
 namespace {
@@ -18,13 +19,6 @@ struct Case {
 
 class FaultWalk : public testing::TestWithParam<Case> {
  protected:
-  // Sanitizers make it six times slower: there it takes every fifth write.
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  static constexpr std::uint64_t kStride = 5;
-#else
-  static constexpr std::uint64_t kStride = 1;
-#endif
-
   void walk(Shape shape, std::uint64_t stride) {
     spdlog::set_level(spdlog::level::off);
     std::uint64_t n = 1;

@@ -6,6 +6,7 @@
 #include "integration/pg_story.hpp"
 #include "store/memory/memory_store.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/stride.hpp"
 
 namespace latchkey {
 namespace {
@@ -55,13 +56,6 @@ std::string compare(const std::vector<std::string>& told, const std::vector<std:
 
 class PostgresWalk : public PostgresStores, public testing::WithParamInterface<NamedFaults> {
  protected:
-  // Sanitizers make it several times slower: there it takes every fifth COMMIT.
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  static constexpr std::uint64_t kStride = 5;
-#else
-  static constexpr std::uint64_t kStride = 1;
-#endif
-
   PostgresWalk() { spdlog::set_level(spdlog::level::off); }
   ~PostgresWalk() override { spdlog::set_level(spdlog::level::info); }
 
