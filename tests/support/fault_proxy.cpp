@@ -106,6 +106,13 @@ void FaultProxy::hush_all() {
   });
 }
 
+void FaultProxy::slow_all(std::chrono::milliseconds delay) {
+  on_thread([&] {
+    delay_ = delay;
+    for (const auto& link : links_) link->delay = delay;
+  });
+}
+
 void FaultProxy::cut_all() {
   on_thread([&] {
     is_hushed_ = false;
@@ -127,6 +134,7 @@ void FaultProxy::begin(Socket client) {
   auto link = std::make_shared<Link>(std::move(client), context_);
   if (draw_) link->fate = draw_();
   link->swallows = is_hushed_;
+  link->delay = delay_;
   links_.insert(link);
   link->server.async_connect(server_, [this, link](Problem problem) {
     if (problem) {

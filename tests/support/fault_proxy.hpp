@@ -62,6 +62,8 @@ class FaultProxy {
   void set_fates(std::function<Fault()> draw);
   // From now on nothing goes either way on any connection, new ones too, and nothing ends, until cut_all().
   void hush_all();
+  // Whatever goes by from now on, either way, and on connections to come, takes so much longer.
+  void slow_all(std::chrono::milliseconds delay);
   // On how many connections the client has spoken since then.
   std::uint64_t unheard() const { return unheard_; }
   // Ends every connection now, the swallowed ones too.
@@ -94,6 +96,7 @@ class FaultProxy {
   std::atomic<std::uint64_t> fired_{0};
   std::atomic<std::uint64_t> connections_{0};
   bool is_hushed_ = false;
+  std::chrono::milliseconds delay_{0};
   std::atomic<std::uint64_t> unheard_{0};
   std::thread thread_;
 };
