@@ -27,6 +27,12 @@ struct Filled {
   std::uint64_t counter = 0;  // in an id
 };
 
+inline ClaimRequest again(const std::string& key, Guard guard = Guard::once) {
+  ClaimRequest request = a_claim(key);
+  request.guard = guard;
+  return request;
+}
+
 class MoveTest : public CliTest {
  protected:
   using Run = latchkey::Run;  // not testing::Test::Run

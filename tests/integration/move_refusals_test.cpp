@@ -1,0 +1,114 @@
+// What is not moved, or not any more: one store is left that is used.
+#include "integration/move_fixture.hpp"
+#include "migrations/own_schema.hpp"
+
+namespace latchkey {
+namespace {
+
+TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
+  fill();
+  ASSERT_TRUE(move());
+  const auto opened = open_file();
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Code::STORE_MOVED);
+  EXPECT_THAT(opened.error().detail, HasSubstr("was moved to PostgreSQL at 127.0.0.1:"));
+  const Answer run_again = call(run("done", "echo twice"));
+  EXPECT_EQ(run_again.exit, 69);
+  EXPECT_EQ(run_again.out, "");
+  EXPECT_THAT(run_again.err, HasSubstr("STORE_MOVED"));
+
+  const auto repeat = move();
+  ASSERT_TRUE(repeat) << to_string(repeat.error());
+  EXPECT_FALSE(repeat->target) << "it is there already";
+  const std::string elsewhere = PgServer::instance().borrow_database();
+  EXPECT_EQ(moving::move_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
+            Code::STORE_MOVED);
+  PgServer::instance().give_back(elsewhere);
+
+  EXPECT_EQ(call({"move", "--unmark"}).exit, 0);
+  EXPECT_TRUE(open_file());
+  EXPECT_THAT(call({"move", "--unmark"}).out, HasSubstr("has no mark"));
+}
+
+TEST_F(MoveTest, WhatIsNoStoreIsRefusedAndNotTouched) {
+  EXPECT_EQ(refusal(), Code::NOT_FOUND);
+  EXPECT_FALSE(std::filesystem::exists(store_file()));
+  EXPECT_FALSE(std::filesystem::exists(store_file() + ".lock"));
+  std::ofstream(store_file()) << "";
+  EXPECT_EQ(refusal(), Code::STORE_FORMAT);
+  EXPECT_EQ(std::filesystem::file_size(store_file()), 0u);
+  std::ofstream(store_file()) << "something else altogether, long enough to be looked at as a database's head";
+  EXPECT_EQ(refusal(), Code::STORE_FORMAT);
+  EXPECT_EQ(ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'latchkey'"), "0");
+}
+
+TEST_F(MoveTest, ASchemaOfAnotherVersionIsRefused) {
+  fill();
+  ASSERT_EQ(call({"migrate", "up", "--to", "2", "--database", url_}).exit, 0);
+  EXPECT_EQ(refusal(), Code::SCHEMA_OLDER);
+  ASSERT_EQ(call({"migrate", "up", "--database", url_}).exit, 0);
+  ask("INSERT INTO latchkey.migrations VALUES (9999, 'future', 'x')");
+  EXPECT_EQ(refusal(), Code::SCHEMA_NEWER);
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
+  EXPECT_TRUE(open_file()) << "the file goes on being used";
+}
+
+TEST_F(MoveTest, ATargetThatHoldsSomethingIsRefused) {
+  fill();
+  as<Won>(Verbs(*open_copy()).claim(again("there before")));
+  const auto refused = move();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::STORE_NOT_EMPTY);
+  EXPECT_THAT(refused.error().detail, HasSubstr("runs, keys"));
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "1");
+  EXPECT_TRUE(open_file());
+}
+
+// A kept file that went on being used is not what was copied.
+TEST_F(MoveTest, AKeptFileGoesOnAndItsOldCopyIsNotTakenForIt) {
+  fill();
+  const auto first = move(true);
+  ASSERT_TRUE(first) << to_string(first.error());
+  EXPECT_FALSE(first->is_marked);
+  EXPECT_TRUE(move(true)) << "the same copy is there";
+  as<Won>(Verbs(**open_file()).claim(again("one more")));
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY);
+  EXPECT_TRUE(open_file());
+  // As its page says.
+  ASSERT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--database", url_}).exit, 0);
+  EXPECT_TRUE(move());
+}
+
+// Whatever changes a row on its way is found, wherever it is.
+TEST_F(MoveTest, ACopyThatDiffersIsNoticedAndUndone) {
+  fill();
+  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+  const std::vector<std::pair<std::string, std::string>> tampers{
+      {"states", "NEW.result := NEW.result || '\\x00'::bytea"},
+      {"states", "NEW.fence := NEW.fence + 1"},
+      {"states", "NEW.lease_until := NEW.lease_until + 1"},
+      {"runs", "NEW.input := NULL"},
+      {"keys", "NEW.seq := NEW.seq + 100000"},
+      {"waits", "RETURN NULL"},
+      {"duplicates", "RETURN NULL"},
+      {"dead_letters", "NEW.count := NEW.count + 1"},
+      {"dead_letter_members", "NEW.reason := 'x'"},
+      {"dead_letter_steps", "NEW.actor := 'eve'"},
+      {"tokens", "NEW.role := 3"}};
+  for (const auto& [table, change] : tampers) {
+    ask("CREATE SCHEMA held; GRANT USAGE ON SCHEMA held TO PUBLIC; CREATE FUNCTION held.tamper() RETURNS trigger "
+        "LANGUAGE plpgsql AS $$ BEGIN " +
+        change + "; RETURN NEW; END $$; CREATE TRIGGER tamper BEFORE INSERT ON latchkey." + table +
+        " FOR EACH ROW EXECUTE FUNCTION held.tamper()");
+    const auto refused = move();
+    ASSERT_FALSE(refused) << table << ": " << change;
+    EXPECT_EQ(refused.error().code, Code::COPY_DIFFERS) << table << ": " << change << ": " << refused.error().detail;
+    EXPECT_EQ(ask("SELECT (SELECT count(*) FROM latchkey.runs) + (SELECT count(*) FROM latchkey.tokens)"), "0");
+    EXPECT_TRUE(open_file()) << "the file goes on being used";
+    ask("DROP SCHEMA held CASCADE");
+  }
+  EXPECT_TRUE(move());
+}
+
+}  // namespace
+}  // namespace latchkey
