@@ -7,8 +7,6 @@
 #include <future>
 #include <optional>
 
-#include "support/pg_frames.hpp"
-
 namespace latchkey {
 
 namespace asio = boost::asio;
@@ -21,6 +19,7 @@ struct FaultProxy::Link {
   Socket client;
   Socket server;
   asio::steady_timer timer;
+  PgTraffic traffic;
   PgFrames asked{0};
   PgFrames answered{'R'};
   std::array<char, 65536> from_client{};
@@ -121,6 +120,14 @@ void FaultProxy::cut_all() {
   });
 }
 
+std::vector<PgTraffic> FaultProxy::traffic() {
+  std::vector<PgTraffic> all;
+  on_thread([&] {
+    for (const auto& link : links_) all.push_back(link->traffic);
+  });
+  return all;
+}
+
 void FaultProxy::accept() {
   acceptor_.async_accept([this](Problem problem, Socket client) {
     if (problem) return;
@@ -186,6 +193,7 @@ void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t 
     }
   };
   (from_client ? link->asked : link->answered).feed(bytes, [&](const PgFrame& frame) {
+    if (from_client) count(link->traffic, frame);
     if (from_client && asks_commit(frame))
       look(FaultAt::commit_asked, 1, frame.begin), look(FaultAt::flight_asked, 1, 0);
     if (!from_client && answers_commit(frame)) look(FaultAt::commit_answered, 1, frame.begin);

@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/pg_frames.hpp"
+
 namespace latchkey {
 
 // Where it happens. `commit_asked`: the client's COMMIT is at the proxy, the server has all before it.
@@ -72,6 +74,8 @@ class FaultProxy {
   // How many faults took place, and how many connections there were.
   std::uint64_t fired() const { return fired_; }
   std::uint64_t connections() const { return connections_; }
+  // What was asked on each connection that is open.
+  std::vector<PgTraffic> traffic();
 
  private:
   struct Link;

@@ -59,6 +59,14 @@ class PgFrames {
   std::string head_;
 };
 
+// What a client has asked for on one connection. Nothing is answered before it says sync or flush: so often, at most,
+// it waited.
+struct PgTraffic {
+  std::uint64_t statements = 0;
+  std::uint64_t flights = 0;  // ended by a sync or a flush, or simple queries
+  std::uint64_t commits = 0;
+};
+
 // Whether the client's message asks for a COMMIT: a simple query, or a statement that is parsed.
 inline bool asks_commit(const PgFrame& frame) {
   std::string_view text = frame.head;
@@ -68,6 +76,12 @@ inline bool asks_commit(const PgFrame& frame) {
     return false;
   }
   return text.starts_with("COMMIT");
+}
+
+inline void count(PgTraffic& traffic, const PgFrame& frame) {
+  traffic.statements += frame.type == 'E' || frame.type == 'Q';
+  traffic.flights += frame.type == 'S' || frame.type == 'H' || frame.type == 'Q';
+  traffic.commits += asks_commit(frame);
 }
 
 // Whether the server's message says that it has committed.

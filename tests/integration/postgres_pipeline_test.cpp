@@ -1,0 +1,166 @@
+// How the store speaks with PostgreSQL: a call of many is one transaction, whose statements go out together; calls that
+// wait together share one; and no connection has a thread of its own.
+#include <filesystem>
+#include <future>
+
+#include "conformance/store_test.hpp"
+#include "integration/pg_stores.hpp"
+#include "support/fault_proxy.hpp"
+
+namespace latchkey {
+namespace {
+
+class PostgresPipeline : public PostgresStores {
+ protected:
+  using Run = latchkey::Run;
+
+  // The one lane: whatever else the store asks goes without COMMIT.
+  PgTraffic lane() {
+    PgTraffic found;
+    int lanes = 0;
+    for (const PgTraffic& one : proxy_.traffic())
+      if (one.commits > 0) found = one, ++lanes;
+    EXPECT_EQ(lanes, 1);
+    return found;
+  }
+  PgTraffic asked_by(auto act) {
+    const PgTraffic before = lane();
+    act();
+    const PgTraffic after = lane();
+    return {after.statements - before.statements, after.flights - before.flights, after.commits - before.commits};
+  }
+  // What enqueue, take and settle of so many cost.
+  std::vector<PgTraffic> carry(int count, const std::string& prefix) {
+    std::vector<EnqueueRequest> jobs;
+    for (int i = 0; i < count; ++i)
+      jobs.push_back(prefix.empty() ? EnqueueRequest{.function = "f"} : a_job(prefix + std::to_string(i)));
+    Verbs verbs(*store_);
+    std::vector<PgTraffic> costs;
+    costs.push_back(asked_by([&] { verbs.enqueue_all(jobs); }));
+    std::vector<Taken> taken;
+    costs.push_back(asked_by([&] {
+      taken = verbs.take(
+          {.functions = {"f"}, .limit = static_cast<std::uint32_t>(count), .session = id_of(5), .lease = 1min});
+    }));
+    EXPECT_EQ(taken.size(), jobs.size());
+    std::vector<SettleRequest> endings;
+    for (const Taken& one : taken) endings.push_back({{}, one.run.id(), one.fence, Complete{"r", {}}});
+    costs.push_back(asked_by([&] {
+      for (const SettleReply& reply : verbs.settle_all(endings)) EXPECT_TRUE(std::get<Settled>(reply).changed);
+    }));
+    return costs;
+  }
+  std::string ask(const std::string& sql) { return PgClient(url()).ask_one(sql); }
+
+  FaultProxy proxy_{PgServer::instance().port()};
+  std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.lanes = 1});
+};
+
+class PostgresPipelineOf : public PostgresPipeline, public testing::WithParamInterface<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Jobs, PostgresPipelineOf, testing::Values("", "key"),
+                         [](const auto& prefix) { return prefix.param.empty() ? "Plain" : "Keyed"; });
+
+// Statements that are new to the connection are sent once before: the first round is not counted.
+TEST_P(PostgresPipelineOf, FiveHundredCostAsManyRoundTripsAsFiveAndOneCommit) {
+  const auto named = [&](const char* round) { return GetParam().empty() ? "" : GetParam() + round; };
+  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("first"))));
+  carry(5, named("a"));
+  const auto few = carry(5, named("b"));
+  const auto many = carry(500, named("c"));
+  for (std::size_t verb = 0; verb < many.size(); ++verb) {
+    EXPECT_EQ(many[verb].commits, 1u) << verb;
+    EXPECT_EQ(many[verb].flights, few[verb].flights) << verb;
+    EXPECT_LE(many[verb].flights, 3u) << verb;
+    EXPECT_EQ(many[verb].statements, few[verb].statements) << verb;
+    EXPECT_GE(many[verb].statements, 2 * many[verb].flights) << "they go out together: " << verb;
+  }
+}
+
+// By the server's word, too: whatever a call wrote bears one transaction's number.
+TEST_P(PostgresPipelineOf, EachCallIsOneTransaction) {
+  const auto writers = [&](const std::string& table) {
+    return ask("SELECT count(DISTINCT xmin::text) || ' of ' || count(*) FROM latchkey." + table);
+  };
+  std::vector<EnqueueRequest> jobs;
+  for (int i = 0; i < 500; ++i)
+    jobs.push_back(GetParam().empty() ? EnqueueRequest{.function = "f"} : a_job(std::to_string(i)));
+  Verbs(*store_).enqueue_all(jobs);
+  EXPECT_EQ(writers("runs"), "1 of 500");
+  EXPECT_EQ(writers("batches"), "1 of 1");
+  EXPECT_EQ(ask("SELECT count(DISTINCT xmin::text) FROM (SELECT xmin FROM latchkey.runs UNION ALL SELECT xmin FROM "
+                "latchkey.keys UNION ALL SELECT xmin FROM latchkey.blocks UNION ALL SELECT xmin FROM latchkey.states "
+                "UNION ALL SELECT xmin FROM latchkey.batches) w"),
+            "1");
+  const auto taken = Verbs(*store_).take({.functions = {"f"}, .limit = 500, .session = id_of(5), .lease = 1min});
+  ASSERT_EQ(taken.size(), 500u);
+  EXPECT_EQ(writers("batches"), "2 of 2");
+  EXPECT_EQ(ask("SELECT count(DISTINCT xmin::text) FROM (SELECT xmin FROM latchkey.blocks UNION ALL SELECT xmin FROM "
+                "latchkey.states) w"),
+            "1");
+  std::vector<SettleRequest> endings;
+  for (const Taken& one : taken) endings.push_back({{}, one.run.id(), one.fence, Complete{"r", {}}});
+  Verbs(*store_).settle_all(endings);
+  EXPECT_EQ(writers("batches"), "3 of 3");
+  EXPECT_EQ(ask("SELECT count(DISTINCT xmin::text) FROM (SELECT xmin FROM latchkey.outcomes UNION ALL SELECT xmin FROM "
+                "latchkey.states) w"),
+            "1");
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.job_runs WHERE status = 'completed'"), "500");
+}
+
+// Asked from the answer of one, on the store's own thread: all of them wait when its lane looks for work again.
+TEST_F(PostgresPipeline, CallsThatWaitTogetherShareATransaction) {
+  constexpr int kCalls = 500;
+  struct Told {
+    std::promise<void> all;
+    std::atomic<int> left{kCalls};
+  };
+  auto told = std::make_shared<Told>();
+  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("first"))));
+  const PgTraffic asked = asked_by([&] {
+    store_->claim(a_claim("second"), [this, told](Result<ClaimReply>) {
+      for (int i = 0; i < kCalls; ++i)
+        store_->claim(a_claim(std::to_string(i)), [told](Result<ClaimReply> reply) {
+          EXPECT_TRUE(reply && std::holds_alternative<Won>(*reply));
+          if (--told->left == 0) told->all.set_value();
+        });
+    });
+    told->all.get_future().wait();
+  });
+  EXPECT_EQ(asked.commits, 3u) << "the one that asked, then 256 and the rest";
+  EXPECT_LE(asked.flights, 9u);
+}
+
+std::ptrdiff_t count_threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+TEST_F(PostgresPipeline, SixteenConnectionsHaveOneThread) {
+  std::vector<std::ptrdiff_t> threads;
+  for (const unsigned lanes : {1u, 16u}) {
+    const std::ptrdiff_t before = count_threads();
+    const std::string url_of = url() + "?application_name=lanes" + std::to_string(lanes);
+    const auto store = open(url_of, {.lanes = lanes, .batch = 1});
+    PgClient watch(url());
+    // As many at once as there are lanes: each takes one.
+    const std::string many =
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lanes" + std::to_string(lanes) + "'";
+    int round = 0;
+    do {
+      std::vector<std::future<void>> answers;
+      for (unsigned i = 0; i < 4 * lanes; ++i) {
+        auto told = std::make_shared<std::promise<void>>();
+        answers.push_back(told->get_future());
+        store->claim(a_claim(std::to_string(lanes) + ":" + std::to_string(round) + ":" + std::to_string(i)),
+                     [told](Result<ClaimReply>) { told->set_value(); });
+      }
+      for (auto& answer : answers) answer.wait();
+    } while (std::stoul(watch.ask_one(many)) < lanes && ++round < 1000);
+    EXPECT_GE(std::stoul(watch.ask_one(many)), lanes) << "the test did not test";
+    threads.push_back(count_threads() - before);
+  }
+  EXPECT_EQ(threads[0], threads[1]);
+  EXPECT_EQ(threads[0], 1);
+}
+
+}  // namespace
+}  // namespace latchkey
