@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "support/pg_client.hpp"
 #include "support/pg_cluster.hpp"
 
 namespace latchkey {
@@ -17,6 +18,7 @@ class PgServer {
   void give_back(const std::string& url);
   // As Latchkey's schema was when it was set up there: quicker than setting it up anew.
   static void empty(const std::string& url);
+  static void empty(PgClient& hand);
   std::string url(const std::string& database) const { return cluster_.url(database); }
   int port() const { return cluster_.port(); }
 
