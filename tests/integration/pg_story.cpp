@@ -1,5 +1,6 @@
 #include "integration/pg_story.hpp"
 
+#include <future>
 #include <sstream>
 
 namespace latchkey {
@@ -217,17 +218,27 @@ void Story::letters() {
 void Story::purges() {
   clock_.advance(48h);
   sweep();
-  std::uint32_t purged = 0;
-  for (std::uint32_t of_round = 1; of_round > 0;) {
-    of_round = 0;
+  before_purges();
+  const auto round = [this](Store* other) {
+    const Retention retention{.done = 1h, .failed = 2h};
+    std::uint32_t gone = 0;
     for (bool more = true; more;) {
-      const Swept swept = verbs().purge({.done = 1h, .failed = 2h}, 10);
-      of_round += swept.changed;
-      more = swept.more;
+      auto theirs = std::async(other ? std::launch::async : std::launch::deferred,
+                               [&] { return other ? Verbs(*other).purge(retention, 7) : Swept{}; });
+      const Swept own = verbs().purge(retention, 10);
+      gone += own.changed + theirs.get().changed;
+      more = own.more;
     }
-    purged += of_round;
+    purged += gone;
+    return gone;
+  };
+  if (other_) {
+    while (round(other_) > 0) {
+    }
+    round(nullptr);  // it begins where the other left off
   }
-  note("purged " + std::to_string(purged));
+  while (round(nullptr) > 0) {
+  }
   claim("a");
 }
 

@@ -12,11 +12,15 @@ namespace latchkey {
 
 class Story {
  public:
-  // `look`: what there is to see of it from outside, asked for where much has happened.
-  Story(Store& store, ManualClock& clock, std::function<std::string()> look)
-      : store_(store), clock_(clock), look_(std::move(look)) {}
+  // `look`: what there is to see of it from outside, asked for where much has happened. `other`: of the same runs; it
+  // purges at the same time.
+  Story(Store& store, ManualClock& clock, std::function<std::string()> look, Store* other = nullptr)
+      : store_(store), clock_(clock), look_(std::move(look)), other_(other) {}
   // Every answer, and what was seen, line by line. Throws when an answer does not come.
   std::vector<std::string> tell();
+  std::function<void()> before_purges = [] {};
+  // Runs, as both say. Two that find the same one at the same time both count it.
+  std::uint32_t purged = 0;
 
  private:
   Verbs verbs() { return Verbs(store_); }
@@ -43,6 +47,7 @@ class Story {
   Store& store_;
   ManualClock& clock_;
   const std::function<std::string()> look_;
+  Store* const other_;
   std::vector<std::string> lines_;
   std::vector<RunId> failed_;
 };

@@ -1,12 +1,8 @@
 // The fault walk on PostgreSQL: one story of everything that a store does, with its connection cut about the nth
 // COMMIT, for every n to its end. Every answer, and all that the database holds, is what an undisturbed store has.
-#include <spdlog/spdlog.h>
-
-#include "integration/pg_stores.hpp"
 #include "integration/pg_story.hpp"
+#include "integration/pg_walk.hpp"
 #include "store/memory/memory_store.hpp"
-#include "support/fault_proxy.hpp"
-#include "support/stride.hpp"
 
 namespace latchkey {
 namespace {
@@ -24,6 +20,8 @@ SELECT string_agg(line, E'\n' ORDER BY line) FROM (
     'fresh', s.effect_key <> n.id, 'result', s.result, s.code, s.effect, 'deadline', s.deadline) AS line
   FROM names n JOIN latchkey.all_states s USING (seq)
   UNION ALL SELECT concat_ws(' ', 'lies in', (SELECT count(*) FROM latchkey.all_states), 'of', (SELECT count(*) FROM latchkey.runs))
+  UNION ALL SELECT concat_ws(' ', 'outcome of', coalesce(n.name, 'nobody'))
+    FROM latchkey.outcomes o CROSS JOIN LATERAL generate_series(o.lo, o.hi) x (seq) LEFT JOIN names n ON n.seq = x.seq
   UNION ALL SELECT concat_ws(' ', 'key of', coalesce(n.name, 'nobody'), r.hash = k.hash)
     FROM latchkey.keys k LEFT JOIN names n USING (seq) LEFT JOIN latchkey.runs r USING (seq)
   UNION ALL SELECT concat_ws(' ', 'wait of', coalesce(d.name, 'nobody'), 'for', coalesce(p.name, 'nobody'), w.run = d.id)
@@ -39,13 +37,6 @@ SELECT string_agg(line, E'\n' ORDER BY line) FROM (
   UNION ALL SELECT concat_ws(' ', 'tenant', t.name, t.id) FROM latchkey.tenants t
 ) all_lines)";
 
-struct NamedFaults {
-  const char* name;
-  std::deque<Fault> faults;  // the first of them at the nth COMMIT, the next at those after it
-  std::uint64_t stride = 1;  // of n: those that take longest go in longer steps
-};
-void PrintTo(const NamedFaults& faults, std::ostream* out) { *out << faults.name; }
-
 // Where two tales part.
 std::string compare(const std::vector<std::string>& told, const std::vector<std::string>& expected) {
   const auto [here, there] = std::ranges::mismatch(told, expected);
@@ -54,56 +45,49 @@ std::string compare(const std::vector<std::string>& told, const std::vector<std:
          (there == expected.end() ? "(the end)" : *there);
 }
 
-class PostgresWalk : public PostgresStores, public testing::WithParamInterface<NamedFaults> {
+class PostgresWalk : public PgWalk {
  protected:
-  PostgresWalk() { spdlog::set_level(spdlog::level::off); }
-  ~PostgresWalk() override { spdlog::set_level(spdlog::level::info); }
-
-  // From the beginning, on an empty database; `before` it begins.
-  std::vector<std::string> tell(auto before) {
+  struct Tale {
+    std::vector<std::string> lines;
+    std::uint64_t commits = 0;  // before the purges
+    std::uint32_t purged = 0;
+  };
+  // From the beginning, on an empty database; `before` it begins. With company another store purges beside it.
+  Tale tell(auto before, Company company) {
     ManualClock clock{kNoon};
-    if (is_set_up_) PgServer::empty(url());
-    is_set_up_ = true;
-    auto store = open(proxy_.url(database()), {.lanes = 1, .clock = &clock});
+    empty();
+    auto store = open_hasty(proxy_.url(database()), {.lanes = 1, .clock = &clock});
+    std::unique_ptr<PostgresStore> other;
+    if (company == Company::another) other = open_hasty(url(), {.lanes = 1, .clock = &clock});
     before();
-    return Story(*store, clock, [this] { return PgClient(url()).ask_one(kAll); }).tell();
+    Story story(*store, clock, [this] { return hand_.ask_one(kAll); }, other.get());
+    Tale tale;
+    story.before_purges = [&] { tale.commits = commits(); };
+    tale.lines = story.tell();
+    tale.purged = story.purged;
+    return tale;
   }
-
-  bool is_set_up_ = false;
-  FaultProxy proxy_{PgServer::instance().port()};
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Of, PostgresWalk,
-    testing::Values(NamedFaults{"CommitNotSent", {{FaultAt::commit_asked, FaultHow::close}}},
-                    NamedFaults{"CommitNotAnswered", {{FaultAt::commit_answered, FaultHow::close}}},
-                    // And then the question whether it was kept, before it arrives and after it was answered.
-                    NamedFaults{"CommitNotAnsweredNorFound",
-                                {{FaultAt::commit_answered, FaultHow::reset},
-                                 {FaultAt::commit_asked, FaultHow::reset},
-                                 {FaultAt::commit_answered, FaultHow::close}},
-                                3},
-                    NamedFaults{"CommitLate",
-                                {{FaultAt::flight_asked, FaultHow::late, 0, Fault::kWithTheNext},
-                                 {FaultAt::commit_asked, FaultHow::close}},
-                                3}),
-    [](const auto& faults) { return std::string(faults.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, PostgresWalk, testing::ValuesIn(PgWalk::kinds()), PgWalk::name);
 
+// Behind the purges' first COMMIT each cut finds the other store amid the same slices.
 TEST_P(PostgresWalk, EveryCommit) {
-  const auto undisturbed = tell([] {});
-  ASSERT_GT(undisturbed.size(), 100u);
-  std::uint64_t n = 0;
-  for (;; n += kStride * GetParam().stride) {
-    const auto fired = proxy_.fired();
-    std::deque<Fault> faults = GetParam().faults;
-    faults.front().after = n;
-    const auto told = tell([&] { proxy_.arm(faults); });
-    const bool struck = proxy_.fired() > fired;
-    proxy_.arm(std::deque<Fault>{});
-    ASSERT_EQ(compare(told, undisturbed), "") << "cut about COMMIT " << n;
-    if (!struck) break;
-  }
-  EXPECT_GT(n, 50u) << "the story commits after each step";
+  const Tale undisturbed = tell([] {}, Company::none);
+  ASSERT_GT(undisturbed.lines.size(), 100u);
+  ASSERT_EQ(compare(tell([] {}, Company::another).lines, undisturbed.lines), "") << "two that purge";
+  const auto points = walk([&](std::uint64_t n) {
+    const auto company = n + 1 >= undisturbed.commits ? Company::another : Company::none;
+    const Tale tale = tell([&] { arm(n); }, company);
+    EXPECT_EQ(compare(tale.lines, undisturbed.lines), "");
+    if (company == Company::none) {
+      EXPECT_EQ(tale.purged, undisturbed.purged);
+    } else {
+      EXPECT_GE(tale.purged, undisturbed.purged);
+    }
+  });
+  EXPECT_GT(points, undisturbed.commits) << "the purges too";
+  EXPECT_GT(undisturbed.commits, 50u) << "the story commits after each step";
 }
 
 // What is compared with is right: the store in memory answers the same.
@@ -113,9 +97,12 @@ TEST_F(PostgresStory, IsTheOneOfMemory) {
   SeededRandom random(1);
   ManualClock clock_of_memory{kNoon}, clock{kNoon};
   MemoryStore memory(clock_of_memory, random);
-  const auto expected = Story(memory, clock_of_memory, nothing).tell();
+  Story expected(memory, clock_of_memory, nothing);
+  const auto lines = expected.tell();
   const auto store = open(url(), {.clock = &clock});
-  EXPECT_EQ(compare(Story(*store, clock, nothing).tell(), expected), "");
+  Story story(*store, clock, nothing);
+  EXPECT_EQ(compare(story.tell(), lines), "");
+  EXPECT_EQ(story.purged, expected.purged);
 }
 
 }  // namespace
