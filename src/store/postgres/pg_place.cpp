@@ -107,7 +107,10 @@ Task<void> PostgresStore::look_around(Connection& connection) {
   const auto same = co_await connection.run(settings_.reply_max);
   if (!same.back().empty()) co_return;
   connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
-  connection.add("SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '5s', true)");
+  // Everybody who comes here waits for who was first: one that went silent must not hold up them all.
+  connection.add(
+      "SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '5s', true), "
+      "set_config('idle_in_transaction_session_timeout', '2s', true)");
   connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
                  " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");
   const auto moved = co_await connection.run(settings_.reply_max);
