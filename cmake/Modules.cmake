@@ -19,10 +19,11 @@ function(latchkey_module name)
   endif()
 endfunction()
 
-# latchkey_test(NAME SOURCES … LIBS … [LABELS …] [TIMEOUT s]): one GoogleTest program, one ctest entry.
-# Label "concurrent" also runs it under ThreadSanitizer.
+# latchkey_test(NAME SOURCES … LIBS … [LABELS …] [TIMEOUT s] [COST s]): one GoogleTest program, one ctest entry.
+# Label "concurrent" also runs it under ThreadSanitizer. COST is about how long it takes at most, by a sanitizer too: the longest are started first, so
+# that the others run beside them.
 function(latchkey_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} latchkey_options GTest::gtest GTest::gmock GTest::gtest_main)
   target_precompile_headers(${name} REUSE_FROM latchkey_test_pch)
@@ -33,6 +34,9 @@ function(latchkey_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  if(arg_COST)
+    set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+  endif()
   if("concurrent" IN_LIST arg_LABELS)
     add_dependencies(concurrent_tests ${name})
   endif()
