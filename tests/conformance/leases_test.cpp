@@ -145,6 +145,22 @@ TEST_P(ClockJumps, AStepForwardEndsLeases) {
   EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(a_claim())));
 }
 
+TEST_P(ClockJumps, AStepBackNeitherHastensNorDelaysJobs) {
+  EnqueueRequest later = a_job("later");
+  later.delay = 30min;
+  add(later);
+  add(a_job("before"));
+  opened().clock().jump(-1h);
+  add(a_job("after"));
+  EXPECT_EQ(take_up_to(5).size(), 2u);
+  advance(30min - 1ms);
+  EXPECT_TRUE(take_up_to(5).empty());
+  advance(1ms);
+  const auto taken = take_up_to(5);
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].run.head->key, "later");
+}
+
 TEST_P(ClockJumps, TheClockNeverRunsBackwardsNotOverReopeningEither) {
   win();
   const Instant before = now();
