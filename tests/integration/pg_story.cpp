@@ -1,5 +1,6 @@
 #include "integration/pg_story.hpp"
 
+#include <atomic>
 #include <future>
 #include <sstream>
 
@@ -223,10 +224,15 @@ void Story::purges() {
     const Retention retention{.done = 1h, .failed = 2h};
     std::uint32_t gone = 0;
     for (bool more = true; more;) {
-      auto theirs = std::async(other ? std::launch::async : std::launch::deferred,
-                               [&] { return other ? Verbs(*other).purge(retention, 7) : Swept{}; });
-      const Swept own = verbs().purge(retention, 10);
-      gone += own.changed + theirs.get().changed;
+      std::atomic<bool> is_answered{false};
+      auto theirs = std::async(std::launch::async, [&] {
+        std::uint32_t all = 0;
+        while (other && !is_answered) all += Verbs(*other).purge(retention, 3).changed;
+        return all;
+      });
+      const Swept own = verbs().purge(retention, other ? 4 : 10);
+      is_answered = true;
+      gone += own.changed + theirs.get();
       more = own.more;
     }
     purged += gone;

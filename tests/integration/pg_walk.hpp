@@ -15,6 +15,7 @@ struct NamedFaults {
   const char* name;
   std::deque<Fault> faults;  // the first of them at the nth COMMIT, the next at those after it
   std::uint64_t stride = 1;  // of n: those that take longest go in longer steps
+  enum class Where : std::uint8_t { everywhere, in_purges } where = Where::everywhere;
 };
 inline void PrintTo(const NamedFaults& faults, std::ostream* out) { *out << faults.name; }
 
@@ -43,7 +44,12 @@ class PgWalk : public PostgresStores, public testing::WithParamInterface<NamedFa
          3},
         {"CommitLate",
          {{FaultAt::flight_asked, FaultHow::late, 0, Fault::kWithTheNext}, {FaultAt::commit_asked, FaultHow::close}},
-         3}};
+         3},
+        // All is written and not yet committed, while another reads on behind it.
+        {"CommitDelayed",
+         {{FaultAt::commit_asked, FaultHow::late, 0, std::chrono::milliseconds{40}}},
+         1,
+         NamedFaults::Where::in_purges}};
   }
   static std::string name(const testing::TestParamInfo<NamedFaults>& kind) { return kind.param.name; }
 
@@ -75,8 +81,8 @@ class PgWalk : public PostgresStores, public testing::WithParamInterface<NamedFa
     proxy_.arm(faults);
   }
   // `tell(n)` arms the fault and tells it all. How many COMMITs there were to cut; ends at the first that went wrong.
-  std::uint64_t walk(auto tell, std::uint64_t stride = GetParam().stride) {
-    for (std::uint64_t n = 0;; n += kStride * stride) {
+  std::uint64_t walk(auto tell, std::uint64_t stride, std::uint64_t from = 0) {
+    for (std::uint64_t n = from;; n += kStride * stride) {
       const auto fired = proxy_.fired();
       tell(n);
       const bool struck = proxy_.fired() > fired;
