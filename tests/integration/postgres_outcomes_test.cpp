@@ -4,6 +4,7 @@
 
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
+#include "support/fault_proxy.hpp"
 
 namespace latchkey {
 namespace {
@@ -128,6 +129,39 @@ TEST_F(PostgresOutcomes, TwoThatPurgeAtOnceLeaveNothingBehind) {
     purge_all(*store_);
     purge_all(*store_);
     expect_sound();
+    ASSERT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
+    ASSERT_EQ(ask("SELECT count(*) FROM latchkey.outcomes"), "0");
+  }
+}
+
+// A slice whose commit is late, lost or not answered, and another's of the same row: what the one leaves of it, the
+// other must see. Several times late: the store may be quicker, and end the session that is to commit.
+TEST_F(PostgresOutcomes, ASliceThatIsCutBesideAnotherOfTheSameRowLeavesTheRest) {
+  FaultProxy proxy(PgServer::instance().port());
+  const auto cut = open(proxy.url(database()), {.lanes = 1});
+  std::vector<Fault> faults(8, {FaultAt::commit_asked, FaultHow::late, 0, 40ms});
+  faults.push_back({FaultAt::commit_asked, FaultHow::close});
+  faults.push_back({FaultAt::commit_answered, FaultHow::close});
+  for (const Fault& fault : faults) {
+    complete(take_new(30));
+    ASSERT_EQ(ask("SELECT count(*) FROM latchkey.outcomes"), "1");
+    const std::string before = ask("SELECT last_value FROM latchkey.purged");
+    const auto fired = proxy.fired();
+    proxy.arm(fault);
+    auto first = std::async(std::launch::async, [&] { return Verbs(*cut).purge({.done = 0ms}, 7).changed; });
+    while (proxy.fired() == fired && first.wait_for(1ms) != std::future_status::ready) {
+    }
+    ASSERT_EQ(proxy.fired(), fired + 1) << "the test did not test";
+    // Where the next slice begins it says at once, committed or not.
+    if (fault.how == FaultHow::late) hand_.wait_until("SELECT last_value <> " + before + " FROM latchkey.purged");
+    Verbs(*store_).purge({.done = 0ms}, 7);
+    first.get();
+    expect_sound();
+    EXPECT_EQ(ask("SELECT sum(hi - lo + 1) FROM latchkey.outcomes"), ask("SELECT count(*) FROM latchkey.runs"));
+    // A slice that was cut is passed over until the next round.
+    for (int round = 0; round < 2; ++round)
+      while (Verbs(*store_).purge({.done = 0ms}, 7).more) {
+      }
     ASSERT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
     ASSERT_EQ(ask("SELECT count(*) FROM latchkey.outcomes"), "0");
   }
