@@ -6,7 +6,9 @@
 
 namespace latchkey {
 
-StoreClock::StoreClock(Clock& clock, Instant mark) : clock_(clock), mark_(mark), marked_at_(clock.elapsed()) {}
+// Marked at once: a step back before anyone has asked for the time is one, too.
+StoreClock::StoreClock(Clock& clock, Instant mark)
+    : clock_(clock), mark_(std::max(clock.now(), mark)), marked_at_(clock.elapsed()) {}
 
 Instant StoreClock::now() {
   const std::lock_guard lock(mutex_);

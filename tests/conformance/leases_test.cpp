@@ -161,6 +161,14 @@ TEST_P(ClockJumps, AStepBackNeitherHastensNorDelaysJobs) {
   EXPECT_EQ(taken[0].run.head->key, "later");
 }
 
+TEST_P(ClockJumps, AStepBackBeforeTheTimeWasFirstAskedForIsNoneOfTheStores) {
+  win();
+  const Instant before = now();
+  opened().reopen();
+  opened().clock().jump(-1h);
+  EXPECT_GE(now(), before);
+}
+
 TEST_P(ClockJumps, TheClockNeverRunsBackwardsNotOverReopeningEither) {
   win();
   const Instant before = now();
