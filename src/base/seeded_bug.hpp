@@ -1,5 +1,6 @@
-// Seeded bugs: mistakes that the simulation must catch, as a test (tests/simulation/seeded_bugs_test.cpp), and mistakes
-// of the SQLite store that the fault walk must (tests/faults/seeded_faults_test.cpp).
+// Seeded bugs: mistakes that the simulation must catch, as a test (tests/simulation/seeded_bugs_test.cpp), those of the
+// PostgreSQL store on a real server, and mistakes of the SQLite store that the fault walk must catch
+// (tests/faults/seeded_faults_test.cpp).
 // LK_SEEDED(name) is the constant false in production; built with LATCHKEY_SEEDED_BUGS it is true for the one bug that
 // is switched on.
 #pragma once
@@ -49,6 +50,11 @@
   X(filter_scan_skips_a_page)     /* the same, of what was there before */                    \
   X(rollback_keeps_agenda)        /* a job is thought taken */
 
+#define LK_SEEDED_POSTGRES_BUGS(X)                                                 \
+  X(unknown_commit_tried_again) /* what may have been kept is applied once more */ \
+  X(unknown_commit_believed)    /* what may not have been kept is acknowledged */  \
+  X(rows_not_locked)            /* two hosts change one run at once */
+
 #ifdef LATCHKEY_SEEDED_BUGS
 
 namespace latchkey {
@@ -56,7 +62,7 @@ namespace latchkey {
 enum class SeededBug {
   none,
 #define LK_NAME(name) name,
-  LK_SEEDED_BUGS(LK_NAME) LK_SEEDED_SQLITE_BUGS(LK_NAME)
+  LK_SEEDED_BUGS(LK_NAME) LK_SEEDED_SQLITE_BUGS(LK_NAME) LK_SEEDED_POSTGRES_BUGS(LK_NAME)
 #undef LK_NAME
 };
 inline SeededBug seeded_bug = SeededBug::none;

@@ -53,7 +53,10 @@ void World::settle_by_hand() {
   const auto move_now = [this](RunId id, Move how) {
     MoveRequest request{.tenant = std::nullopt, .id = id, .move = std::move(how)};
     engine->move(request, [this, request](Result<MoveReply> reply) {
-      if (reply) ledger.saw(request, {}, *reply, engine->store().now(), false);
+      if (!reply) return;
+      after_commit(stage_of(*reply), [this, request, moved = *reply](bool) {
+        ledger.saw(request, {}, moved, engine->store().now(), false);
+      });
     });
     commit_soon();
   };

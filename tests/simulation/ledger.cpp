@@ -50,8 +50,9 @@ void Ledger::look(const Run& run) {
   if (const auto* running = was.as<Running>(); running && running->cancel_requested && run.fence == was.fence)
     check(run.as<Running>() || run.as<Completed>() || run.as<Cancelled>(),
           "a cancel request was forgotten: " + name_of(run));
-  if (const auto* done = run.as<Completed>())
-    check(seen.result == done->result, "the kept result is not the accepted one: " + name_of(run));
+  const auto* done = run.as<Completed>();
+  if (done && !seen.result && std::ranges::count(seen.unheard, done->result) > 0) completed(run, done->result);
+  if (done) check(seen.result == done->result, "the kept result is not the accepted one: " + name_of(run));
   seen.last = run;
 }
 
@@ -239,6 +240,25 @@ void Ledger::saw(const MoveRequest& request, const Before& before, const MoveRep
   check(!request.tenant || *request.tenant == moved->run.head->tenant, "another tenant's run was moved");
   if (moved->changed) moved_by_hand(request.move, moved->run);
   look(moved->run);
+}
+
+// It may have ended the try, have allowed another, or have been the result. Which of them, if any, shows when the run
+// is seen again.
+void Ledger::unanswered(const SettleRequest& request) {
+  if (const auto owner = owners_.find(request.fence); owner != owners_.end()) owner->second.ended = true;
+  const auto seen = runs_.find(request.id);
+  if (seen == runs_.end()) return;
+  seen->second.extra_tries[seen->second.last.generation] += 1;
+  if (const auto* complete = std::get_if<Complete>(&request.ending)) seen->second.unheard.push_back(complete->result);
+}
+
+void Ledger::unanswered(const MoveRequest& request) {
+  const auto seen = runs_.find(request.id);
+  if (seen == runs_.end()) return;
+  if (const auto* resolve = std::get_if<ResolveCompleted>(&request.move))
+    seen->second.unheard.push_back(resolve->result);
+  if (const auto owner = newest_.find(request.id); owner != newest_.end()) owners_.at(owner->second).ended = true;
+  seen->second.extra_tries[seen->second.last.generation] += 1;
 }
 
 void Ledger::moved_by_hand(const Move& move, const Run& run) {

@@ -30,6 +30,10 @@ class Ledger {
   void saw(const MoveRequest& request, const Before& before, const MoveReply& reply, Instant now, bool exact);
   void saw(const LetterMove& wish, const LetterMoved& moved, Store& store);
 
+  // --- what it did not live to answer, and may have done
+  void unanswered(const SettleRequest& request);
+  void unanswered(const MoveRequest& request);
+
   // --- what callers and workers did
   void effect_started(const Won& won);
   // An effect acts while it believes that its lease is good.
@@ -63,6 +67,7 @@ class Ledger {
     std::map<std::uint32_t, std::uint32_t> extra_tries;  // releases and reruns by hand
     std::set<std::uint32_t> completed;                   // generations
     std::optional<Bytes> result;                         // that was accepted
+    std::vector<Bytes> unheard;                          // that may have been accepted
     std::map<std::uint32_t, std::uint32_t> retries;      // that were allowed, by generation
     std::map<std::uint32_t, std::vector<RunId>> after;   // by generation
     bool purged = false;

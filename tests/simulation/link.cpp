@@ -1,5 +1,7 @@
 #include "simulation/link.hpp"
 
+#include "simulation/life_stage.hpp"
+
 namespace latchkey::sim {
 namespace {
 
@@ -31,29 +33,46 @@ std::vector<Before> look_before(Store&, const TakeRequest&) { return {}; }
 std::vector<Before> look_before(Store& store, const MoveRequest& request) { return {{find_named(store, request.id)}}; }
 
 // Only one request of a batch can be judged by what was before it.
-void enter(Ledger& ledger, Store& store, const ClaimRequest& request, const std::vector<Before>& before,
-           const ClaimReply& reply, bool exact) {
-  ledger.saw(request, before.front(), reply, store, exact);
+void enter(World& world, const ClaimRequest& request, const std::vector<Before>& before, const ClaimReply& reply) {
+  world.after_commit(stage_of(reply), [&world, request, before, reply](bool alone) {
+    world.ledger.saw(request, before.front(), reply, world.engine->store(), alone);
+  });
 }
-void enter(Ledger& ledger, Store& store, const TakeRequest& request, const std::vector<Before>&,
-           const std::vector<Taken>& taken, bool) {
-  ledger.saw(request, taken, store);
+void enter(World& world, const TakeRequest& request, const std::vector<Before>&, const std::vector<Taken>& taken) {
+  const LifeStage stage = taken.empty() ? LifeStage{} : stage_of(taken.front());
+  world.after_commit(stage,
+                     [&world, request, taken](bool) { world.ledger.saw(request, taken, world.engine->store()); });
 }
-void enter(Ledger& ledger, Store& store, const MoveRequest& request, const std::vector<Before>& before,
-           const MoveReply& reply, bool exact) {
-  ledger.saw(request, before.front(), reply, store.now(), exact);
+void enter(World& world, const MoveRequest& request, const std::vector<Before>& before, const MoveReply& reply) {
+  world.after_commit(stage_of(reply), [&world, request, before, reply](bool alone) {
+    world.ledger.saw(request, before.front(), reply, world.engine->store().now(), alone);
+  });
 }
-void enter(Ledger& ledger, Store& store, const std::vector<EnqueueRequest>& requests, const std::vector<Before>& before,
-           const std::vector<EnqueueReply>& replies, bool exact) {
+void enter(World& world, const std::vector<EnqueueRequest>& requests, const std::vector<Before>& before,
+           const std::vector<EnqueueReply>& replies) {
   for (std::size_t i = 0; i < requests.size(); ++i)
-    ledger.saw(requests[i], before[i], replies[i], store, exact && requests.size() == 1);
+    world.after_commit(stage_of(replies[i]), [&world, request = requests[i], was = before[i], reply = replies[i],
+                                              single = requests.size() == 1](bool alone) {
+      world.ledger.saw(request, was, reply, world.engine->store(), alone && single);
+    });
 }
-void enter(Ledger& ledger, Store&, const auto& requests, const std::vector<Before>& before, const auto& replies,
-           bool exact)
+void enter(World& world, const auto& requests, const std::vector<Before>& before, const auto& replies)
   requires requires { requests.front().fence; }
 {
-  for (std::size_t i = 0; i < requests.size(); ++i)
-    ledger.saw(requests[i], before[i], replies[i], exact && requests.size() == 1);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    LifeStage stage = stage_of(replies[i]);
+    stage.fence = requests[i].fence;  // a heartbeat's answer says nothing of the run
+    world.after_commit(
+        stage, [&world, request = requests[i], was = before[i], reply = replies[i],
+                single = requests.size() == 1](bool alone) { world.ledger.saw(request, was, reply, alone && single); });
+  }
+}
+
+// What a store may have kept though it did not live to say so.
+void note_unanswered(Ledger&, const auto&) {}
+void note_unanswered(Ledger& ledger, const MoveRequest& request) { ledger.unanswered(request); }
+void note_unanswered(Ledger& ledger, const std::vector<SettleRequest>& requests) {
+  for (const SettleRequest& request : requests) ledger.unanswered(request);
 }
 
 std::string describe(const ClaimReply& reply) {
@@ -124,13 +143,12 @@ void SimLink::arrive(const char* name, Request request, std::shared_ptr<Call<T>>
   Store& store = world_.engine->store();
   const auto before = look_before(store, request);
   const std::uint64_t life = world_.server_life;
-  (*world_.engine.*verb)(request, [this, name, request, before, call, life](Result<T> reply) {
+  const std::uint64_t expected = world_.expect_answer([this, request] { note_unanswered(world_.ledger, request); });
+  (*world_.engine.*verb)(request, [this, name, request, before, call, life, expected](Result<T> reply) {
     if (world_.server_life != life) return;
+    world_.answered(expected);
     world_.digest = world_.digest * 31 + static_cast<std::uint64_t>(world_.clock.elapsed().count()) + name[0];
-    if (reply)
-      world_.after_commit([this, request, before, reply = *reply](bool alone) {
-        enter(world_.ledger, world_.engine->store(), request, before, reply, alone);
-      });
+    if (reply) enter(world_, request, before, *reply);
     const bool lost = world_.chance(world_.plan.lose_percent);
     if (world_.tracing)
       world_.trace(from_.name + " " + name + " " + subject(request) + ": " +

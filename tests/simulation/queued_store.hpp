@@ -1,29 +1,37 @@
 // A store whose commands wait for step(), as SQLite's do: several are applied at one instant, and a crash loses those
-// that waited. In front of a store that applies at once.
+// that waited. In front of a store that applies at once, or of several hosts' stores on one database: each command goes
+// to one of them, answers come from their threads, and step() returns when all are there.
 #pragma once
 
+#include <algorithm>
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <vector>
 
+#include "base/random.hpp"
 #include "store/store.hpp"
 
 namespace latchkey::sim {
 
 class QueuedStore final : public Store {
  public:
-  explicit QueuedStore(Store& store) : store_(store) {}
+  explicit QueuedStore(Store& store) : hosts_{&store} {}
+  QueuedStore(std::vector<Store*> hosts, Random& dice) : hosts_(std::move(hosts)), dice_(&dice) {}
 
   std::size_t step() {
-    auto commands = std::exchange(commands_, {});
+    const std::size_t count = commands_.size();
+    pass_on();
     // Callbacks come when all is applied.
-    std::vector<std::move_only_function<void()>> replies;
-    replies_ = &replies;
-    for (auto& command : commands) command();
-    replies_ = nullptr;
-    for (auto& reply : replies) reply();
-    return commands.size();
+    for (auto& reply : answers_->wait_for(count)) reply();
+    return count;
   }
   void crash() { commands_.clear(); }
+  // As the first half of a step; nobody hears the answers. The hosts must be closed before this is destroyed.
+  void pass_on() {
+    now();  // none may remember an earlier time than the others do
+    for (auto& command : std::exchange(commands_, {})) command(pick());
+  }
 
   void claim(ClaimRequest request, Done<ClaimReply> done) override {
     put(&Store::claim, std::move(request), std::move(done));
@@ -45,41 +53,71 @@ class QueuedStore final : public Store {
   }
   void sweep(std::uint32_t limit, Done<Swept> done) override { put(&Store::sweep, limit, std::move(done)); }
   void purge(Retention retention, std::uint32_t limit, Done<Swept> done) override {
-    commands_.push_back([this, retention, limit, done = std::move(done)]() mutable {
-      store_.purge(retention, limit, later(std::move(done)));
+    commands_.push_back([this, retention, limit, done = std::move(done)](Store& host) mutable {
+      host.purge(retention, limit, later(std::move(done)));
     });
   }
   void note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) override {
     put(&Store::note_duplicates, std::move(notes), std::move(done));
   }
   Result<std::optional<Run>> find(const std::optional<std::string>& tenant, RunId id) override {
-    return store_.find(tenant, id);
+    return pick().find(tenant, id);
   }
-  Result<std::optional<Run>> find_latest(const KeyName& name) override { return store_.find_latest(name); }
-  Result<Page> list(const ListQuery& query) override { return store_.list(query); }
-  Result<std::optional<Duplicates>> find_duplicates(RunId id) override { return store_.find_duplicates(id); }
-  Result<Census> census() override { return store_.census(); }
-  Instant now() override { return store_.now(); }
-  std::optional<Instant> next_deadline() override { return store_.next_deadline(); }
-  Records& records() override { return store_.records(); }
+  Result<std::optional<Run>> find_latest(const KeyName& name) override { return pick().find_latest(name); }
+  Result<Page> list(const ListQuery& query) override { return pick().list(query); }
+  Result<std::optional<Duplicates>> find_duplicates(RunId id) override { return pick().find_duplicates(id); }
+  Result<Census> census() override { return pick().census(); }
+  Instant now() override {
+    Instant latest{};
+    for (Store* host : hosts_) latest = std::max(latest, host->now());
+    return latest;
+  }
+  std::optional<Instant> next_deadline() override {
+    std::optional<Instant> first;
+    for (Store* host : hosts_)
+      if (const auto one = host->next_deadline(); one && (!first || *one < *first)) first = one;
+    return first;
+  }
+  Records& records() override { return pick().records(); }
 
  private:
+  class Answers {
+   public:
+    void add(std::move_only_function<void()> reply) {
+      const std::lock_guard lock(mutex_);
+      replies_.push_back(std::move(reply));
+      is_there_.notify_one();
+    }
+    std::vector<std::move_only_function<void()>> wait_for(std::size_t count) {
+      std::unique_lock lock(mutex_);
+      is_there_.wait(lock, [&] { return replies_.size() == count; });
+      return std::exchange(replies_, {});
+    }
+
+   private:
+    std::mutex mutex_;
+    std::condition_variable is_there_;
+    std::vector<std::move_only_function<void()>> replies_;
+  };
+
+  Store& pick() { return *hosts_[dice_ ? dice_->below(hosts_.size()) : 0]; }
   template <class T>
   Done<T> later(Done<T> done) {
-    return [this, done = std::move(done)](Result<T> reply) mutable {
-      replies_->push_back([done = std::move(done), reply = std::move(reply)]() mutable { done(std::move(reply)); });
+    return [answers = answers_.get(), done = std::move(done)](Result<T> reply) mutable {
+      answers->add([done = std::move(done), reply = std::move(reply)]() mutable { done(std::move(reply)); });
     };
   }
   template <class Request, class T>
   void put(auto verb, Request request, Done<T> done) {
-    commands_.push_back([this, verb, request = std::move(request), done = std::move(done)]() mutable {
-      (store_.*verb)(std::move(request), later(std::move(done)));
+    commands_.push_back([this, verb, request = std::move(request), done = std::move(done)](Store& host) mutable {
+      (host.*verb)(std::move(request), later(std::move(done)));
     });
   }
 
-  Store& store_;
-  std::vector<std::move_only_function<void()>> commands_;
-  std::vector<std::move_only_function<void()>>* replies_ = nullptr;
+  const std::vector<Store*> hosts_;
+  Random* const dice_ = nullptr;
+  std::vector<std::move_only_function<void(Store&)>> commands_;
+  const std::unique_ptr<Answers> answers_ = std::make_unique<Answers>();
 };
 
 }  // namespace latchkey::sim

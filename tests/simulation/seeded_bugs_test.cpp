@@ -21,13 +21,17 @@ constexpr Bug kBugs[] = {
         LK_BUG(merge_drops_an_entry) LK_BUG(split_drops_a_page) LK_BUG(filter_ignores_merges)
             LK_BUG(filter_scan_skips_a_page)
 #undef LK_BUG
+#define LK_BUG(name) {SeededBug::name, #name, StoreKind::postgres},
+                LK_SEEDED_POSTGRES_BUGS(LK_BUG)
+#undef LK_BUG
 };
 #if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
 constexpr std::uint64_t kCleanSeeds = 20;
 #else
 constexpr std::uint64_t kCleanSeeds = 200;
 #endif
-constexpr std::uint64_t kSeedsMax = 600;
+// A world on PostgreSQL takes a second or two.
+constexpr std::uint64_t seeds_max(StoreKind store) { return store == StoreKind::postgres ? 100 : 600; }
 
 // What went wrong first, or nothing.
 std::string play(std::uint64_t seed, StoreKind store) {
@@ -47,13 +51,13 @@ class SeededBugs : public testing::TestWithParam<Bug> {
 
 TEST_P(SeededBugs, IsCaught) {
   seeded_bug = GetParam().which;
-  for (std::uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
+  for (std::uint64_t seed = 1; seed <= seeds_max(GetParam().store); ++seed) {
     const std::string wrong = play(seed, GetParam().store);
     if (wrong.empty()) continue;
     std::printf("%s: caught by seed %llu: %s\n", GetParam().name, static_cast<unsigned long long>(seed), wrong.c_str());
     return;
   }
-  ADD_FAILURE() << GetParam().name << " was not caught by " << kSeedsMax << " seeds";
+  ADD_FAILURE() << GetParam().name << " was not caught by " << seeds_max(GetParam().store) << " seeds";
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, SeededBugs, testing::ValuesIn(kBugs),

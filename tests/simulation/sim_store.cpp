@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "simulation/queued_store.hpp"
+#include "simulation/sim_postgres.hpp"
 #include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
@@ -90,6 +91,7 @@ class SimSqlite final : public SimStore {
 }  // namespace
 
 std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random) {
+  if (kind == StoreKind::postgres) return std::make_unique<SimPostgres>(clock, random);
   if (kind == StoreKind::sqlite) return std::make_unique<SimSqlite>(clock, random);
   if (kind == StoreKind::queued) return std::make_unique<SimQueued>(clock, random);
   LK_ASSERT(kind == StoreKind::memory);

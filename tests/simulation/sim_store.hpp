@@ -20,10 +20,12 @@ class SimStore {
   virtual std::size_t step() = 0;
   // The server's process is gone: what was not committed is lost, nobody is called back. Then it is opened again.
   virtual void crash() = 0;
+  // Whether commands are applied in the order in which they are answered, and a crash keeps none that was not.
+  virtual bool is_orderly() const { return true; }
 };
 
 // queued: memory whose commands wait for a commit.
-enum class StoreKind { memory, queued, sqlite };
+enum class StoreKind { memory, queued, sqlite, postgres };
 std::unique_ptr<SimStore> make_store(StoreKind kind, Clock& clock, Random& random);
 
 }  // namespace latchkey::sim

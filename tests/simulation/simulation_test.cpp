@@ -9,9 +9,9 @@ namespace latchkey::sim {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-constexpr std::uint64_t kMemorySeeds = 100, kQueuedSeeds = 50, kSqliteSeeds = 40;
+constexpr std::uint64_t kMemorySeeds = 100, kQueuedSeeds = 50, kSqliteSeeds = 40, kPostgresSeeds = 4;
 #else
-constexpr std::uint64_t kMemorySeeds = 1500, kQueuedSeeds = 500, kSqliteSeeds = 500;
+constexpr std::uint64_t kMemorySeeds = 1500, kQueuedSeeds = 500, kSqliteSeeds = 500, kPostgresSeeds = 12;
 #endif
 
 std::string tell(const World& world) {
@@ -46,6 +46,9 @@ TEST(Simulation, MemorySeeds) {
 
 TEST(Simulation, SqliteSeeds) { play_seeds(StoreKind::sqlite, 1, kSqliteSeeds); }
 
+// Several connections, and in half of the worlds two hosts, on a real server.
+TEST(Simulation, PostgresSeeds) { play_seeds(StoreKind::postgres, 1, kPostgresSeeds); }
+
 TEST(Simulation, TheSameSeedIsTheSameWorld) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     World one(seed, StoreKind::memory), other(seed, StoreKind::memory);
@@ -60,8 +63,8 @@ TEST(Simulation, TheSameSeedIsTheSameWorld) {
 TEST(Simulation, OneSeed) {
   const char* seed = std::getenv("LATCHKEY_SIM_SEED");
   if (!seed) GTEST_SKIP() << "LATCHKEY_SIM_SEED is not set";
-  static constexpr const char* kNames[] = {"memory", "queued memory", "sqlite"};
-  for (const StoreKind kind : {StoreKind::memory, StoreKind::queued, StoreKind::sqlite}) {
+  static constexpr const char* kNames[] = {"memory", "queued memory", "sqlite", "postgres"};
+  for (const StoreKind kind : {StoreKind::memory, StoreKind::queued, StoreKind::sqlite, StoreKind::postgres}) {
     World world(std::strtoull(seed, nullptr, 10), kind);
     world.tracing = true;
     world.play();

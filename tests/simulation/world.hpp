@@ -7,6 +7,7 @@
 
 #include "engine/engine.hpp"
 #include "simulation/ledger.hpp"
+#include "simulation/life_stage.hpp"
 #include "simulation/sim_store.hpp"
 #include "simulation/virtual_clock.hpp"
 
@@ -60,7 +61,10 @@ class World {
   void trace(const std::string& line);
   // Commits what waits soon, if the store needs telling.
   void commit_soon();
-  void after_commit(std::function<void(bool alone)> check);
+  void after_commit(LifeStage stage, std::function<void(bool alone)> check);
+  // A command is on its way to a store that may keep it and die: then, this.
+  std::uint64_t expect_answer(std::function<void()> unanswered);
+  void answered(std::uint64_t expected) { unanswered_.erase(expected); }
   void spawn(Task<void> task);
 
   std::uint64_t seed;
@@ -98,10 +102,13 @@ class World {
   void check_all_ended();
 
   std::shared_ptr<Life> server_;
+  Duration commit_pause_{};
   bool commit_planned_ = false;
   bool committing_ = false;
   std::uint64_t commits_ = 0;
-  std::vector<std::function<void(bool)>> checks_;
+  std::multimap<LifeStage, std::function<void(bool)>> checks_;
+  std::uint64_t expected_ = 0;
+  std::map<std::uint64_t, std::function<void()>> unanswered_;
   std::vector<std::unique_ptr<LifeClock>> server_clocks_;
   std::vector<std::unique_ptr<Process>> cast_;
 };

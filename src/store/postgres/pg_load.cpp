@@ -1,4 +1,5 @@
 // One round trip of a batch: reads, and locks, all that its commands are known to need.
+#include "base/seeded_bug.hpp"
 #include "store/postgres/block_columns.hpp"
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_store.hpp"
@@ -59,7 +60,9 @@ class PostgresStore::Loading {
         connection_(connection),
         tables_(tables),
         needs_(std::move(needs)),
-        lock_(waits ? " FOR UPDATE" : " FOR UPDATE SKIP LOCKED") {}
+        lock_(LK_SEEDED(rows_not_locked) ? ""
+              : waits                    ? " FOR UPDATE"
+                                         : " FOR UPDATE SKIP LOCKED") {}
 
   void add(const Statement& statement, std::function<void(const Rows&)> handler) {
     connection_.add(statement);
