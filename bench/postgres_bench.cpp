@@ -2,81 +2,21 @@
 //   postgres_bench jobs|keyed N URL [plain] | single|single-dup S URL | snapshot S URL BEFORE | grow N URL
 //                  | guard S URL | letters N URL
 // `plain`: with row-level security switched off behind the store's back, to see what it costs.
+#include "postgres_bench.hpp"
+
 #include <fmt/format.h>
-#include <libpq-fe.h>
-#include <poll.h>
 
 #include <cstdlib>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "bench.hpp"
 #include "keying/key_hash.hpp"
-#include "migrations/open_postgres.hpp"
 
 namespace latchkey::bench {
 namespace {
 
 using namespace std::chrono_literals;
-
-void require(bool so, const std::string& what) {
-  if (so) return;
-  std::fprintf(stderr, "%s\n", what.c_str());
-  std::exit(1);
-}
-
-// A session beside the store's own.
-class Psql {
- public:
-  explicit Psql(const std::string& url) : handle_(PQconnectdb(url.c_str()), &PQfinish) {
-    require(PQstatus(handle_.get()) == CONNECTION_OK, PQerrorMessage(handle_.get()));
-  }
-  std::string run(const std::string& sql) {
-    const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(handle_.get(), sql.c_str()), &PQclear);
-    const auto status = PQresultStatus(result.get());
-    require(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK, sql + ": " + PQerrorMessage(handle_.get()));
-    return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
-  }
-  // The next notification's payload.
-  std::string listen() {
-    while (true) {
-      PQconsumeInput(handle_.get());
-      if (PGnotify* found = PQnotifies(handle_.get())) {
-        std::string payload = found->extra;
-        PQfreemem(found);
-        return payload;
-      }
-      pollfd wait{PQsocket(handle_.get()), POLLIN, 0};
-      require(::poll(&wait, 1, 30'000) == 1, "no notification came");
-    }
-  }
-
- private:
-  std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
-};
-
-class Bench {
- public:
-  explicit Bench(const std::string& url) : url_(url) {
-    auto opened = migrations::open_postgres({.url = url}, clock_, random_);
-    require(opened.has_value(), opened ? "" : to_string(opened.error()));
-    store_ = std::move(*opened);
-  }
-  Store& store() { return *store_; }
-  void switch_security_off() {
-    Psql(url_).run(
-        "DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = "
-        "'latchkey'::regnamespace "
-        "AND relkind = 'r' LOOP EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', t); END LOOP; END $$");
-  }
-
- private:
-  const std::string url_;
-  SystemClock clock_;
-  SystemRandom random_;
-  std::unique_ptr<PostgresStore> store_;
-};
 
 EnqueueRequest job_of(std::optional<std::uint64_t> key) {
   EnqueueRequest job;
@@ -284,119 +224,6 @@ void run_grow(const std::string& url, std::uint64_t runs) {
         percentile(grown[1], 0.5), percentile(fresh[1], 0.5), percentile(ratios[1], 0.5));
   }
   fmt::print("{{\"steps\": [{}]}}\n", steps);
-}
-
-// 200 calls a second from four callers, each at its own times; how long each took, in ms, but for the first second.
-std::vector<double> time_calls(double seconds, const std::function<std::function<double(int)>(int)>& caller) {
-  std::mutex mutex;
-  std::vector<double> all;
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&, thread] {
-      const auto call = caller(thread);
-      const auto start = Stopwatch::now();
-      for (int i = 0; seconds_since(start) < seconds; ++i) {
-        std::this_thread::sleep_until(start + i * 20ms + thread * 5ms);
-        const bool is_warm = seconds_since(start) > 1;
-        const double one = call(i);
-        const std::lock_guard lock(mutex);
-        if (is_warm) all.push_back(one);
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  return all;
-}
-
-template <class Work>
-double timed_ms(Work work) {
-  const auto from = Stopwatch::now();
-  work();
-  return seconds_since(from) * 1e3;
-}
-
-// The guard alone and with its settlement: through the SQL functions, and through the store as HTTP's handlers call it;
-// and what one plain insert takes there. One after the other, each at 200/s.
-void run_guard(const std::string& url, double seconds) {
-  Bench bench(url);
-  Psql(url).run("CREATE TABLE IF NOT EXISTS public.plain (id bigserial PRIMARY KEY, t text)");
-  const auto plain = time_calls(seconds, [&](int) {
-    const auto session = std::make_shared<Psql>(url);
-    return [session](int) { return timed_ms([&] { session->run("INSERT INTO public.plain (t) VALUES ('x')"); }); };
-  });
-  const auto guards = time_calls(seconds, [&](int thread) {
-    const auto session = std::make_shared<Psql>(url);
-    session->run("SET app.current_tenant = 'default'");
-    return [session, thread](int i) {
-      std::string row;
-      const double guard = timed_ms([&] {
-        row = session->run(
-            fmt::format("SELECT run::text || ' ' || fence FROM latchkey.begin_run('g', 'k{}-{}')", thread, i));
-      });
-      const auto space = row.find(' ');
-      session->run(
-          fmt::format("SELECT latchkey.complete_run('{}', {}, '{{}}')", row.substr(0, space), row.substr(space + 1)));
-      return guard;
-    };
-  });
-  const auto claims = time_calls(seconds, [&](int thread) {
-    return [&bench, thread](int i) {
-      ClaimRequest claim;
-      claim.function = "h";
-      claim.key = fmt::format("k{}-{}", thread, i);
-      claim.key_hash = compute_key_hash(claim.tenant, claim.function, claim.key);
-      std::optional<Won> won;
-      std::binary_semaphore answered{0};
-      const double guard = timed_ms([&] {
-        bench.store().claim(std::move(claim), [&](Result<ClaimReply> reply) {
-          require(reply.has_value(), "a claim failed");
-          won = std::get<Won>(*reply);
-          answered.release();
-        });
-        answered.acquire();
-      });
-      bench.store().settle({{.id = won->run.id(), .fence = won->fence, .ending = Complete{}}},
-                           [&](Result<std::vector<SettleReply>> reply) {
-                             require(reply.has_value(), "a settle failed");
-                             answered.release();
-                           });
-      answered.acquire();
-      return guard;
-    };
-  });
-  fmt::print(
-      "{{\"insert_p50_ms\": {:.2f}, \"insert_p99_ms\": {:.2f}, \"guard_p50_ms\": {:.2f}, \"guard_p99_ms\": {:.2f}, "
-      "\"claim_p50_ms\": {:.2f}, \"claim_p99_ms\": {:.2f}, \"count\": {}}}\n",
-      percentile(plain, 0.5), percentile(plain, 0.99), percentile(guards, 0.5), percentile(guards, 0.99),
-      percentile(claims, 0.5), percentile(claims, 0.99), guards.size());
-}
-
-// From the settlement that fails for good to its notification, one at a time.
-void run_letters(const std::string& url, std::uint64_t count) {
-  Bench bench(url);
-  Psql listener(url);
-  listener.run("LISTEN dead_letter_inserted");
-  std::vector<double> waits;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::binary_semaphore answered{0};
-    ClaimRequest claim;
-    claim.function = fmt::format("f{}", i % 50);
-    claim.key = fmt::format("k{}", i);
-    claim.key_hash = compute_key_hash(claim.tenant, claim.function, claim.key);
-    std::optional<Won> won;
-    bench.store().claim(std::move(claim), [&](Result<ClaimReply> reply) {
-      won = std::get<Won>(reply.value());
-      answered.release();
-    });
-    answered.acquire();
-    const auto from = Stopwatch::now();
-    bench.store().settle(
-        {{.id = won->run.id(), .fence = won->fence, .ending = Fail{.message = "no", .retryable = false}}},
-        [](Result<std::vector<SettleReply>> reply) { require(reply.has_value(), "a settle failed"); });
-    listener.listen();
-    waits.push_back(seconds_since(from) * 1e3);
-  }
-  fmt::print("{{\"letter_p50_ms\": {:.2f}, \"letter_p99_ms\": {:.2f}}}\n", percentile(waits, 0.5),
-             percentile(waits, 0.99));
 }
 
 int run(int argc, char** argv) {

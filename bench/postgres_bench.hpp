@@ -1,0 +1,78 @@
+// What the rows of the PostgreSQL table share: the store that is measured, and a session beside its own.
+#pragma once
+
+#include <libpq-fe.h>
+#include <poll.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "migrations/open_postgres.hpp"
+
+namespace latchkey::bench {
+
+inline void require(bool so, const std::string& what) {
+  if (so) return;
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::exit(1);
+}
+
+// A session beside the store's own.
+class Psql {
+ public:
+  explicit Psql(const std::string& url) : handle_(PQconnectdb(url.c_str()), &PQfinish) {
+    require(PQstatus(handle_.get()) == CONNECTION_OK, PQerrorMessage(handle_.get()));
+  }
+  std::string run(const std::string& sql) {
+    const std::unique_ptr<PGresult, decltype(&PQclear)> result(PQexec(handle_.get(), sql.c_str()), &PQclear);
+    const auto status = PQresultStatus(result.get());
+    require(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK, sql + ": " + PQerrorMessage(handle_.get()));
+    return PQntuples(result.get()) > 0 ? PQgetvalue(result.get(), 0, 0) : "";
+  }
+  // The next notification's payload.
+  std::string listen() {
+    while (true) {
+      PQconsumeInput(handle_.get());
+      if (PGnotify* found = PQnotifies(handle_.get())) {
+        std::string payload = found->extra;
+        PQfreemem(found);
+        return payload;
+      }
+      pollfd wait{PQsocket(handle_.get()), POLLIN, 0};
+      require(::poll(&wait, 1, 30'000) == 1, "no notification came");
+    }
+  }
+
+ private:
+  std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
+};
+
+class Bench {
+ public:
+  explicit Bench(const std::string& url) : url_(url) {
+    auto opened = migrations::open_postgres({.url = url}, clock_, random_);
+    require(opened.has_value(), opened ? "" : to_string(opened.error()));
+    store_ = std::move(*opened);
+  }
+  Store& store() { return *store_; }
+  void switch_security_off() {
+    Psql(url_).run(
+        "DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = "
+        "'latchkey'::regnamespace "
+        "AND relkind = 'r' LOOP EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', t); END LOOP; END $$");
+  }
+
+ private:
+  const std::string url_;
+  SystemClock clock_;
+  SystemRandom random_;
+  std::unique_ptr<PostgresStore> store_;
+};
+
+// postgres_latency.cpp
+void run_guard(const std::string& url, double seconds);
+void run_letters(const std::string& url, std::uint64_t count);
+
+}  // namespace latchkey::bench

@@ -1,0 +1,99 @@
+// What time brings: jobs that may be taken, leases that are over, runs that may be purged.
+#include <algorithm>
+#include <tuple>
+
+#include "store/postgres/pg_tables.hpp"
+
+namespace latchkey::pg {
+
+void PgTables::load_ready(const ReadyName& name, std::vector<ReadyItem> items, bool are_all) {
+  std::ranges::sort(items, [](const ReadyItem& a, const ReadyItem& b) {
+    return std::tie(b.priority, a.due_at, a.lo) < std::tie(a.priority, b.due_at, b.lo);
+  });
+  ready_[name] = {std::move(items), are_all};
+}
+
+std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
+  const ReadyName name{request.tenant, request.functions};
+  const auto list = ready_.find(name);
+  if (list == ready_.end()) {
+    needs_.ready[name].count += request.limit;
+    throw Missing{};
+  }
+  const auto& [items, are_all] = list->second;
+  // Another take of this batch may have had it.
+  const auto may_be_ready = [&](Seq seq) {
+    const auto known = runs_.find(seq);
+    if (known == runs_.end()) return true;
+    const auto& run = known->second.now;
+    const auto* queued = run ? run->as<Queued>() : nullptr;
+    return queued && run->waiting_for == 0 && queued->due_at <= now;
+  };
+  std::vector<Seq> found;
+  for (const ReadyItem& item : items)
+    for (Seq seq = item.lo; seq <= item.hi && found.size() < request.limit; ++seq)
+      if (may_be_ready(seq)) found.push_back(seq);
+  if (found.size() < request.limit && !are_all) {
+    ReadyWish& wish = needs_.ready[name];
+    wish.count += request.limit;
+    wish.is_second = true;
+    throw Missing{};
+  }
+  need_all(found);
+  std::vector<RunId> ids;
+  for (const Seq seq : found)
+    if (const auto& run = slot_of(seq).now; run && may_be_ready(seq)) ids.push_back(run->id());
+  return ids;
+}
+
+std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
+  if (!overdue_) {
+    needs_.overdue = std::max(needs_.overdue, limit);
+    throw Missing{};
+  }
+  std::vector<Seq> found;
+  for (const ReadyItem& item : *overdue_)
+    for (Seq seq = item.lo; seq <= item.hi && found.size() < limit; ++seq) {
+      const auto known = runs_.find(seq);
+      if (known == runs_.end() || (known->second.now && known->second.now->is_open())) found.push_back(seq);
+    }
+  need_all(found);
+  std::vector<RunId> ids;
+  for (const Seq seq : found) {
+    const auto& run = slot_of(seq).now;
+    const auto deadline = run ? next_deadline(*run) : std::nullopt;
+    if (deadline && *deadline <= now) ids.push_back(run->id());
+  }
+  return ids;
+}
+
+// The mark is a sequence: it is kept even when the slice is not, which only means that these are looked at later.
+PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
+  const Rows& rows = ask("purge:" + std::to_string(limit), [&] {
+    return Statement{
+        "SELECT r.seq, r.created_at, (SELECT bool_or((SELECT l.acknowledged_at IS NULL FROM latchkey.dead_letters l "
+        "WHERE l.number = m.letter)) FROM latchkey.dead_letter_members m WHERE m.seq = r.seq) FROM "
+        "latchkey.runs r WHERE r.seq > (SELECT last_value FROM latchkey.purged) ORDER BY r.seq LIMIT $1",
+        Params().add(std::int64_t{limit})};
+  });
+  // In the order of their counters, which is nearly that of time: a whole slice of younger ones is the end.
+  std::vector<Seq> found;
+  for (int row = 0; row < rows.size(); ++row) {
+    if (rows.integer(row, 1) > to_ms(made_by)) continue;
+    found.push_back(rows.integer(row, 0));
+    unread_.try_emplace(found.back(), rows.boolean(row, 2));
+  }
+  const bool is_end = rows.size() < static_cast<int>(limit) || found.empty();
+  std::erase_if(found, [&](Seq seq) { return busy_.contains(seq); });  // the next round's
+  need_all(found);
+  PurgeSlice slice;
+  slice.more = limit > 0 && !is_end;
+  for (const Seq seq : found) {
+    const auto& run = slot_of(seq).now;
+    if (run && run->is_settled()) slice.runs.push_back(*run);
+  }
+  write({"SELECT setval('latchkey.purged', $1)", Params().add(slice.more ? rows.integer(rows.size() - 1, 0) : 0)});
+  return slice;
+}
+
+}  // namespace latchkey::pg
