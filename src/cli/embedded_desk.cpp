@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMembersPage = 500;
 constexpr std::size_t kProblemsMax = 100;
-constexpr std::uint32_t kSlice = 1000;
+constexpr std::uint32_t kSweptAtOnce = 1000;
 
 std::unexpected<Error> nothing(const char* what, const Uuid& id) {
   return fail(Code::NOT_FOUND, std::string("there is no ") + what + " " + to_string(id));
@@ -24,7 +24,7 @@ std::unexpected<Error> needs_server() {
 // Errors are passed over: a full disk keeps nobody from looking.
 void pass_time(Store& store) {
   for (bool more = true; more;) {
-    const auto swept = wait_for<Swept>([&](auto done) { store.sweep(kSlice, std::move(done)); });
+    const auto swept = wait_for<Swept>([&](auto done) { store.sweep(kSweptAtOnce, std::move(done)); });
     more = swept && swept->more;
   }
 }
