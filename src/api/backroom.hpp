@@ -1,5 +1,5 @@
 // Backroom: threads for what may take a while (lists, tokens, acknowledgements), so that the server's threads never
-// block. Bounded: when too much waits, more is refused. Finishes what waits when it is destroyed.
+// block. Bounded: when too much waits, more is refused. Every errand is done or refused, once.
 //
 // One thread will do where nothing takes long. Where something may wait for a server elsewhere, what waits takes one
 // thread each, and as many may wait before they hold up the rest.
@@ -12,17 +12,24 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.hpp"
+
 namespace latchkey::api {
+
+struct Errand {
+  std::move_only_function<void()> work;
+  std::move_only_function<void(const Error&)> refuse;
+};
 
 class Backroom {
  public:
-  using Work = std::move_only_function<void()>;
-
   explicit Backroom(unsigned threads, std::size_t waiting_max = 1000);
   ~Backroom() { close(); }
 
-  // Any thread. False, and the work is not taken, when too much waits or it is closed.
-  bool post(Work& work);
+  // Any thread. Refused at once: TOO_MANY_REQUESTS when too much waits, SHUTTING_DOWN when it is closed.
+  void post(Errand errand);
+  // Refuses what has not begun, and from now on everything; what has begun goes on.
+  void refuse_all();
   // Does what waits, then ends.
   void close();
 
@@ -32,7 +39,7 @@ class Backroom {
   const std::size_t waiting_max_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Work> waiting_;
+  std::deque<Errand> waiting_;
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

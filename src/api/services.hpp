@@ -69,10 +69,10 @@ struct Call {
 // Moves the answer and `work` to the backroom: work(answer).
 template <class Work>
 void do_later(Services& services, Answer answer, Work work) {
-  // Shared, as a refused post must still be answered.
+  // Shared, as what is refused must be answered too.
   auto kept = std::make_shared<Answer>(std::move(answer));
-  Backroom::Work task = [kept, work = std::move(work)]() mutable { work(*kept); };
-  if (!services.backroom.post(task)) kept->send_error({Code::TOO_MANY_REQUESTS, "too many lists and changes wait"});
+  services.backroom.post(
+      {[kept, work = std::move(work)]() mutable { work(*kept); }, [kept](const Error& why) { kept->send_error(why); }});
 }
 
 // One short read: work(answer), here and now, or in the backroom where reads may wait.

@@ -66,6 +66,9 @@ struct Service::Parts {
   std::unique_ptr<LockKeeper> keeper;
 
   void stop() {
+    if (store) store->close_soon();
+    // Reads that wait for a server elsewhere may be many.
+    if (services && store && store->reads_may_wait()) services->backroom.refuse_all();
     if (services) services->waiters.close();  // or the server would wait for them
     server.reset();
     if (services) services->backroom.close();

@@ -2,7 +2,8 @@
 // place that names a back end.
 //
 // start() returns when it serves. stop() lets requests in flight be answered, then writes what is to be written behind,
-// then closes the store and lets its lock go; a second call does nothing. One thread at a time.
+// then closes the store and lets its lock go; a second call does nothing. A store elsewhere that says nothing holds it
+// up for a few seconds only. One thread at a time.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
-// A server whose PostgreSQL says nothing any more: reads wait for it, and nobody else does.
+// A server whose PostgreSQL says nothing any more: reads wait for it, and nobody else does; nor does who stops it.
 #include <future>
 
+#include "integration/raw_client.hpp"
 #include "integration/service_fixture.hpp"
 #include "support/fault_proxy.hpp"
 #include "support/pg_client.hpp"
@@ -10,6 +11,7 @@ namespace latchkey {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 class PostgresSilentApi : public ::testing::Test {
  protected:
@@ -55,6 +57,45 @@ TEST_F(PostgresSilentApi, ReadsHoldUpNoThreadOfTheServer) {
   for (auto& read : reads) EXPECT_NE(read.wait_for(0s), std::future_status::ready) << "the test did not test";
   proxy_.cut_all();
   for (auto& read : reads) EXPECT_EQ(read.get().status, 200);
+}
+
+// With reads under way and others behind them, a write, and somebody who waits for a run.
+TEST_F(PostgresSilentApi, StoppingTakesSecondsAndEverybodyIsAnswered) {
+  const std::string id = caller().claim("k").at("/run/id");
+  std::vector<std::unique_ptr<latchkey::testing::RawClient>> clients;
+  for (int i = 0; i < 42; ++i) {
+    clients.push_back(std::make_unique<latchkey::testing::RawClient>(service_->port()));
+    clients.back()->send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
+    ASSERT_THAT(clients.back()->read_response(), HasSubstr("200 OK"));
+  }
+  const auto send = [&](std::size_t client, const std::string& what, const std::string& body = "") {
+    clients[client]->send(what + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + token_ +
+                          "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) +
+                          "\r\n\r\n" + body);
+  };
+  send(0, "GET /v1/runs/" + id + "?wait_ms=60000");
+  while (caller().get("/metrics").body.find("latchkey_waiting_requests 1") == std::string::npos) {
+  }
+  proxy_.hush_all();
+  send(1, "POST /v1/runs", R"({"function":"f","key":"other"})");
+  for (std::size_t i = 2; i < clients.size(); ++i) send(i, "GET /v1/runs");
+  // Each of the server's threads takes what came first, first.
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(caller().get("/healthz").status, 200);
+
+  const Duration start = clock_.elapsed();
+  auto stopped = std::async(std::launch::async, [&] {
+    service_->stop();
+    return clock_.elapsed() - start;
+  });
+  int refused = 0;
+  for (const auto& client : clients) {
+    const std::string response = client->read_response();
+    EXPECT_THAT(response, HasSubstr("503 "));
+    refused += response.find("SHUTTING_DOWN") != response.npos;
+    client->close();
+  }
+  EXPECT_LT(stopped.get(), 8s);
+  EXPECT_GT(refused, 20) << "what had not begun";
 }
 
 // After a failure only a write tells whether it is over.

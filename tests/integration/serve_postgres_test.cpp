@@ -1,8 +1,10 @@
 // `latchkey serve --store postgres://…` as an init system sees it: how it starts, why it does not, and how it ends.
 #include <signal.h>
 
+#include "base/clock.hpp"
 #include "integration/cli_fixture.hpp"
 #include "integration/raw_client.hpp"
+#include "support/fault_proxy.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_cluster.hpp"
 #include "support/pg_program.hpp"
@@ -92,6 +94,19 @@ TEST_F(ServePostgres, TwoServeTheSameStore) {
   EXPECT_THAT(post("/v1/runs", claim), HasSubstr("409 Conflict"));
   stop(*one);
   stop(*two);
+}
+
+TEST_F(ServePostgres, EndsInTimeWhileTheDatabaseIsSilent) {
+  FaultProxy proxy(PgServer::instance().port());
+  auto server = serve(proxy.url(name()));
+  ASSERT_THAT(post("/v1/runs", R"({"function":"f","key":"k"})"), HasSubstr("201 Created"));
+  proxy.hush_all();
+  while (proxy.unheard() == 0) {  // what it asks by itself
+  }
+  SystemClock clock;
+  const Duration start = clock.elapsed();
+  stop(*server);
+  EXPECT_LT(clock.elapsed() - start, std::chrono::seconds{8});
 }
 
 TEST_F(ServePostgres, ADatabaseThatCannotBeReachedIsSaid) {

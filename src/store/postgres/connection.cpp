@@ -27,7 +27,25 @@ std::string name_by_text(const std::string& sql, const std::vector<Oid>& types) 
 
 }  // namespace
 
-Task<std::unique_ptr<Connection>> Connection::connect(std::string url, Duration limit) {
+Task<bool> Waits::wait(Socket& socket, Socket::wait_type what) {
+  if (has_ended_) co_return false;
+  waiting_.insert(&socket);
+  boost::system::error_code problem;
+  co_await socket.async_wait(what, asio::redirect_error(asio::use_awaitable, problem));
+  waiting_.erase(&socket);
+  co_return !problem;
+}
+
+void Waits::give_up() {
+  for (Socket* socket : waiting_) socket->cancel();
+}
+
+void Waits::end() {
+  has_ended_ = true;
+  give_up();
+}
+
+Task<std::unique_ptr<Connection>> Connection::connect(Waits& waits, std::string url, Duration limit) {
   const auto executor = co_await asio::this_coro::executor;
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle(PQconnectStart(url.c_str()), &PQfinish);
   if (!handle) throw std::bad_alloc();
@@ -42,23 +60,20 @@ Task<std::unique_ptr<Connection>> Connection::connect(std::string url, Duration 
       throw Failure("", PQerrorMessage(handle.get()), true);
     // The socket may be another one at each step: the next host of several.
     socket.emplace(executor, PQsocket(handle.get()));
-    boost::system::error_code problem;
-    co_await socket->async_wait(
-        poll == PGRES_POLLING_READING ? stream_descriptor::wait_read : stream_descriptor::wait_write,
-        asio::redirect_error(asio::use_awaitable, problem));
+    const bool is_ready = co_await waits.wait(
+        *socket, poll == PGRES_POLLING_READING ? stream_descriptor::wait_read : stream_descriptor::wait_write);
     socket->release();
     socket.reset();
-    if (problem)
-      throw Failure("", problem == asio::error::operation_aborted ? "no answer in time" : problem.message(), true);
+    if (!is_ready) throw Failure("", "no answer in time", true);
     poll = PQconnectPoll(handle.get());
   }
   if (PQsetnonblocking(handle.get(), 1) != 0 || PQenterPipelineMode(handle.get()) != 1)
     throw Failure("", PQerrorMessage(handle.get()), true);
-  co_return std::unique_ptr<Connection>(new Connection(handle.release(), executor));
+  co_return std::unique_ptr<Connection>(new Connection(waits, handle.release(), executor));
 }
 
-Connection::Connection(PGconn* handle, asio::any_io_executor executor)
-    : handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), limit_(executor) {
+Connection::Connection(Waits& waits, PGconn* handle, asio::any_io_executor executor)
+    : waits_(waits), handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), limit_(executor) {
   PQsetNoticeReceiver(
       handle,
       [](void* self, const PGresult* notice) {
@@ -103,9 +118,7 @@ void Connection::add(const Statement& statement) {
 }
 
 Task<void> Connection::wait(stream_descriptor::wait_type what) {
-  boost::system::error_code problem;
-  co_await socket_.async_wait(what, asio::redirect_error(asio::use_awaitable, problem));
-  if (problem) raise();
+  if (!co_await waits_.wait(socket_, what)) raise();
 }
 
 // The server may answer before it has read everything: both sides would wait if only one were served.

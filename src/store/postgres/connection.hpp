@@ -8,6 +8,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,10 +20,28 @@
 
 namespace latchkey::pg {
 
+// Where connections of one io_context wait for their servers, so that all can be told to wait no longer. Not safe from
+// other threads; outlives the connections.
+class Waits {
+ public:
+  using Socket = boost::asio::posix::stream_descriptor;
+  // Whether it is ready: not, when it was told so.
+  Task<bool> wait(Socket& socket, Socket::wait_type what);
+  // Those that wait now give up; their connections are lost.
+  void give_up();
+  // And so does everybody from now on.
+  void end();
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  std::set<Socket*> waiting_;
+  bool has_ended_ = false;
+};
+
 class Connection {
  public:
   // Throws Failure; also when it takes longer than that.
-  static Task<std::unique_ptr<Connection>> connect(std::string url, Duration limit);
+  static Task<std::unique_ptr<Connection>> connect(Waits& waits, std::string url, Duration limit);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -42,7 +61,7 @@ class Connection {
   bool is_lost() const { return lost_ || PQstatus(handle_.get()) == CONNECTION_BAD; }
 
  private:
-  Connection(PGconn* handle, boost::asio::any_io_executor executor);
+  Connection(Waits& waits, PGconn* handle, boost::asio::any_io_executor executor);
   Task<void> wait(boost::asio::posix::stream_descriptor::wait_type what);
   Task<void> send_all();
   Task<PGresult*> next_result();
@@ -53,6 +72,7 @@ class Connection {
   // The name it is kept by; sends it first if it is new. None: it is not worth a name.
   const std::string* name_of(const Statement& statement, const std::vector<Oid>& types);
 
+  Waits& waits_;
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
   boost::asio::posix::stream_descriptor socket_;
   // What is on its way: a statement's text where that is to be kept by a name, none where it is carried out.

@@ -179,11 +179,12 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       put_aside(std::move(batch.front()));
       co_return;
     }
-    const bool closing = is_closing();
+    // On closing only what is unknown is worth another try.
+    const bool is_over = waits_.has_ended() || (is_closing() && !attempt.is_unknown);
     // From the first failure on: a connection that went silent has taken longer than any patience by itself.
     if (!failing_since) failing_since = host_.elapsed();
     const Duration waited = host_.elapsed() - *failing_since;
-    if (!may_go_on || closing || waited >= (attempt.is_unknown ? kUnknownMost : settings_.patience)) {
+    if (!may_go_on || is_over || waited >= (attempt.is_unknown ? kUnknownMost : settings_.patience)) {
       spdlog::error("postgres: a batch of {} was not written: {}", batch.size(), failure->what());
       Error error = describe(*failure);
       if (attempt.is_unknown) error.detail = "given up before it was known whether this was kept: ask again";

@@ -59,7 +59,7 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
   for (std::size_t i = 0;; ++i) {
     std::optional<Failure> failure;
     try {
-      co_return co_await Connection::connect(hosts[i].conninfo, std::min(hosts[i].patience, settings_.reply_max));
+      co_return co_await Connection::connect(waits_, hosts[i].conninfo, std::min(hosts[i].patience, settings_.reply_max));
     } catch (const Failure& found) {
       failure.emplace(found);
     }

@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <limits>
 
@@ -26,11 +25,10 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
     return fail(error.code, error.what());
   }
   store->lanes_left_ = store->settings_.lanes;
-  for (unsigned lane = 0; lane < store->settings_.lanes; ++lane)
-    boost::asio::co_spawn(store->context_, store->work(), boost::asio::detached);
-  boost::asio::co_spawn(store->context_, store->work_slowly(), boost::asio::detached);
-  boost::asio::co_spawn(store->context_, store->tell_news(), boost::asio::detached);
-  boost::asio::co_spawn(store->context_, store->watch_deadline(), boost::asio::detached);
+  for (unsigned lane = 0; lane < store->settings_.lanes; ++lane) store->spawn(store->work());
+  store->spawn(store->work_slowly());
+  store->spawn(store->tell_news());
+  store->spawn(store->watch_deadline());
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
   return store;
 }
@@ -43,7 +41,30 @@ PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& ra
       sessions_(settings_.url, settings_.readers, clock, settings_.reply_max),
       next_deadline_ms_(kNoDeadline) {}
 
+void PostgresStore::spawn(Task<void> task) {
+  tasks_left_ += 1;
+  boost::asio::co_spawn(context_, std::move(task), [this](const std::exception_ptr&) {
+    if (--tasks_left_ == 0) close_limit_.stop();  // or the thread would wait for it
+  });
+}
+
+void PostgresStore::close_soon() {
+  sessions_.end_within(settings_.close_max);
+  boost::asio::post(context_, [this] { start_closing(); });
+}
+
+// A connection that is silent is given up while there is time to ask on another one what became of its commit.
+void PostgresStore::start_closing() {
+  if (tasks_left_ == 0 || std::exchange(closes_soon_, true)) return;
+  const Duration half = settings_.close_max / 2;
+  close_limit_.set(half, [this, half] {
+    waits_.give_up();
+    close_limit_.set(settings_.close_max - half, [this] { waits_.end(); });
+  });
+}
+
 PostgresStore::~PostgresStore() {
+  close_soon();
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;

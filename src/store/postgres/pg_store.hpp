@@ -8,6 +8,9 @@
 //
 // Failure: a batch whose commit is unknown is looked for by its name before anything is answered or tried again. What
 // was certainly not kept is answered STORE_UNAVAILABLE.
+//
+// Closing: what waits is answered. A database that says nothing is waited for as long as close_max, whatever it is that
+// waits; a commit that is unknown then is answered so.
 #pragma once
 
 #include <atomic>
@@ -40,6 +43,7 @@ struct PostgresSettings {
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
   Duration reply_max = std::chrono::seconds{15};  // for one round trip, or one read, before the connection is given up
+  Duration close_max = std::chrono::seconds{5};   // for all that waits for the database, once it is to be closed
 };
 
 class PgCommand {
@@ -58,7 +62,7 @@ class PostgresStore final : public Store, private Records {
  public:
   // On a database that was set up: migrations/open_postgres.hpp does that first.
   static Result<std::unique_ptr<PostgresStore>> open(PostgresSettings settings, Clock& clock, Random& random);
-  // Answers what waits, closes.
+  // Answers what waits, closes. Nobody may be reading: close_soon() ends reads, too.
   ~PostgresStore() override;
 
   void claim(ClaimRequest request, Done<ClaimReply> done) override;
@@ -81,6 +85,7 @@ class PostgresStore final : public Store, private Records {
   void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_->now(); }
   std::optional<Instant> next_deadline() override;
+  void close_soon() override;
   Records& records() override { return *this; }
 
  private:
@@ -157,6 +162,8 @@ class PostgresStore final : public Store, private Records {
     Duration looked{};  // at all of them
   };
 
+  void spawn(Task<void> task);
+  void start_closing();
   // pg_lanes.cpp
   Task<void> work();
   Task<void> work_slowly();
@@ -199,6 +206,10 @@ class PostgresStore final : public Store, private Records {
 
   // Of the thread alone.
   boost::asio::io_context context_{1};
+  pg::Waits waits_;
+  unsigned tasks_left_ = 0;
+  bool closes_soon_ = false;
+  Limit close_limit_{context_.get_executor()};
   Alarm wake_{context_.get_executor()};  // of the lanes
   pg::Counters counters_;
   pg::HeadCache heads_{64 << 20};

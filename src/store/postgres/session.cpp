@@ -1,9 +1,13 @@
 #include "store/postgres/session.hpp"
 
 #include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <system_error>
 
 #include "store/postgres/hosts.hpp"
 
@@ -13,18 +17,20 @@ namespace {
 // One conversation on a connection, until its time is over. libpq's own limit holds for its blocking calls only.
 class Talk {
  public:
-  Talk(PGconn* handle, Clock& clock, Duration until) : handle_(handle), clock_(clock), until_(until) {}
+  Talk(PGconn* handle, Clock& clock, const LastCall& last_call, Duration until)
+      : handle_(handle), clock_(clock), last_call_(last_call), until_(until) {}
 
   [[noreturn]] void raise() { throw Failure("", PQerrorMessage(handle_), true); }
 
   // A socket that failed is ready, too: libpq says what it is.
   void wait(short what) {
     while (true) {
-      const Duration left = until_ - clock_.elapsed();
+      const nfds_t count = last_call_.is_set() ? 1 : 2;  // it is ready from then on
+      const Duration left = last_call_.cap(until_) - clock_.elapsed();
       if (left <= Duration{0}) throw Failure("", "no answer in time", true);
-      pollfd socket{PQsocket(handle_), what, 0};
-      const int ready = ::poll(&socket, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
-      if (ready > 0) return;
+      std::array<pollfd, 2> both{{{PQsocket(handle_), what, 0}, {last_call_.descriptor(), POLLIN, 0}}};
+      const int ready = ::poll(both.data(), count, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
+      if (ready > 0 && both[0].revents != 0) return;
       if (ready < 0 && errno != EINTR) throw Failure("", "the connection cannot be waited for", true);
     }
   }
@@ -69,15 +75,34 @@ class Talk {
  private:
   PGconn* const handle_;
   Clock& clock_;
+  const LastCall& last_call_;
   const Duration until_;
 };
 
 }  // namespace
 
+LastCall::LastCall() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
+  if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
+}
+LastCall::~LastCall() { ::close(descriptor_); }
+
+void LastCall::set(Duration until) {
+  Duration none = Duration::max();
+  if (until_.compare_exchange_strong(none, until)) (void)::eventfd_write(descriptor_, 1);
+}
+
+void Sessions::end_within(Duration span) {
+  {
+    const std::lock_guard lock(mutex_);  // or who is about to wait would not hear of it
+    last_call_.set(clock_.elapsed() + span);
+  }
+  returned_.notify_all();
+}
+
 Sessions::Handle Sessions::borrow(Duration until) {
   std::unique_lock lock(mutex_);
   while (lent_ >= most_) {
-    const Duration left = until - clock_.elapsed();
+    const Duration left = last_call_.cap(until) - clock_.elapsed();
     if (left <= Duration{0}) throw Failure("", "every connection for reads waits for its answer", false);
     returned_.wait_for(lock, left);
   }
@@ -111,7 +136,7 @@ Sessions::Handle Sessions::connect(Duration until) {
     Handle handle(PQconnectStart(hosts[i].conninfo.c_str()), &PQfinish);
     if (!handle) throw std::bad_alloc();
     try {
-      Talk(handle.get(), clock_, std::min(until, clock_.elapsed() + hosts[i].patience)).connect();
+      Talk(handle.get(), clock_, last_call_, std::min(until, clock_.elapsed() + hosts[i].patience)).connect();
       return handle;
     } catch (const Failure&) {
       if (i + 1 == hosts.size()) throw;
@@ -129,7 +154,7 @@ Rows Sessions::run_once(const std::vector<Statement>& statements, Duration until
   // Amid a conversation that broke off it must not be used again.
   Handle handle = std::exchange(borrowed.handle, Handle{nullptr, &PQfinish});
   if (!handle) handle = connect(until);
-  Talk talk(handle.get(), clock_, until);
+  Talk talk(handle.get(), clock_, last_call_, until);
   for (const Statement& statement : statements) talk.add(statement);
   talk.send_all();
   std::optional<Rows> rows;
@@ -175,7 +200,7 @@ Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& st
     if (!failure.lost) throw;
     // The others may be as dead: a restarted server has closed them all.
     forget_idle();
-    if (clock_.elapsed() >= until) throw;
+    if (clock_.elapsed() >= last_call_.cap(until)) throw;
   }
   return run_once(both, until);
 }

@@ -7,6 +7,8 @@
 // did not answer in time is dropped.
 #pragma once
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -15,6 +17,25 @@
 #include "store/postgres/wire.hpp"
 
 namespace latchkey::pg {
+
+// A time by which all waiting ends, once it is set. Whoever waits for a descriptor waits for this one too, and looks
+// again when it is ready.
+class LastCall {
+ public:
+  LastCall();
+  ~LastCall();
+  LastCall(const LastCall&) = delete;
+  LastCall& operator=(const LastCall&) = delete;
+  // By a clock's elapsed(). The first time counts.
+  void set(Duration until);
+  bool is_set() const { return until_.load() != Duration::max(); }
+  Duration cap(Duration until) const { return std::min(until, until_.load()); }
+  int descriptor() const { return descriptor_; }
+
+ private:
+  std::atomic<Duration> until_{Duration::max()};
+  int descriptor_;
+};
 
 class Sessions {
  public:
@@ -29,6 +50,8 @@ class Sessions {
   Rows run(const std::optional<std::string>& tenant, const Statement& statement, Duration until);
   // What begins now must end then.
   Duration next_limit() { return clock_.elapsed() + limit_; }
+  // Nothing waits for longer than that from now, whether it waits already or is asked for later.
+  void end_within(Duration span);
 
  private:
   using Handle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
@@ -44,6 +67,7 @@ class Sessions {
   const std::size_t most_;
   Clock& clock_;
   const Duration limit_;
+  LastCall last_call_;
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<Handle> idle_;
