@@ -3,12 +3,19 @@
 //
 // One thread will do where nothing takes long. Where something may wait for a server elsewhere, what waits takes one
 // thread each, and as many may wait before they hold up the rest.
+//
+// Errands wait in lines, one for each tenant. The line with the fewest under way is next, in turn among equals; none
+// has more than half of the threads, or of the places to wait: however slow one tenant's errands are, and however many,
+// another's go through.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,13 +24,14 @@
 namespace latchkey::api {
 
 struct Errand {
+  std::string line;
   std::move_only_function<void()> work;
   std::move_only_function<void(const Error&)> refuse;
 };
 
 class Backroom {
  public:
-  explicit Backroom(unsigned threads, std::size_t waiting_max = 1000);
+  explicit Backroom(unsigned threads, std::size_t waiting_max = 2000);
   ~Backroom() { close(); }
 
   // Any thread. Refused at once: TOO_MANY_REQUESTS when too much waits, SHUTTING_DOWN when it is closed.
@@ -34,12 +42,26 @@ class Backroom {
   void close();
 
  private:
+  struct Line {
+    std::deque<Errand> waiting;
+    unsigned begun = 0;
+    std::uint64_t turn = 0;  // when it came, or was last next
+  };
+  using Lines = std::map<std::string, Line>;
+
   void run();
+  // The end when there is none.
+  Lines::iterator find_next();
+  Errand take(Line& line);
+  void end(const std::string& line);
 
   const std::size_t waiting_max_;
+  const unsigned begun_max_;  // of one line
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Errand> waiting_;
+  Lines lines_;  // with somebody in them
+  std::size_t waiting_ = 0;
+  std::uint64_t turns_ = 0;
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

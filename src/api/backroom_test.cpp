@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <list>
+#include <optional>
 
 #include "base/time.hpp"
 
@@ -15,8 +17,9 @@ using namespace std::chrono_literals;
 class Visit {
  public:
   explicit Visit(std::shared_future<void> gate = {}) : gate_(std::move(gate)) {}
-  Errand errand() {
-    return {[this] {
+  Errand errand(std::string line = "a") {
+    return {std::move(line),
+            [this] {
               begun_.set_value();
               if (gate_.valid()) gate_.wait();
               ended_.set_value(std::nullopt);
@@ -38,18 +41,32 @@ class Visit {
 
 class BackroomTest : public ::testing::Test {
  protected:
-  std::unique_ptr<Visit> slow() { return std::make_unique<Visit>(gate_); }
-  void let_go() { opened_.set_value(); }
+  // Also when the test has failed amid it.
+  ~BackroomTest() override {
+    let_go();
+    backroom_.reset();
+  }
+  Backroom& open(unsigned threads, std::size_t waiting_max = 100) { return backroom_.emplace(threads, waiting_max); }
+  Visit* slow() { return &visits_.emplace_back(gate_); }
+  Visit* quick() { return &visits_.emplace_back(); }
+  // The slow ones.
+  void let_go() {
+    if (!std::exchange(is_open_, true)) opened_.set_value();
+  }
 
+ private:
+  bool is_open_ = false;
   std::promise<void> opened_;
   const std::shared_future<void> gate_ = opened_.get_future().share();
+  std::list<Visit> visits_;
+  std::optional<Backroom> backroom_;
 };
 
 constexpr Duration kPatience = 20s;
 
 TEST_F(BackroomTest, WhatWaitsIsDoneBeforeItCloses) {
-  Backroom backroom(1);
-  const auto first = slow(), second = slow();
+  Backroom& backroom = open(1);
+  Visit *const first = slow(), *const second = slow();
   backroom.post(first->errand());
   backroom.post(second->errand());
   ASSERT_TRUE(first->has_begun_within(kPatience));
@@ -61,8 +78,8 @@ TEST_F(BackroomTest, WhatWaitsIsDoneBeforeItCloses) {
 }
 
 TEST_F(BackroomTest, WhatHasNotBegunIsRefusedAtOnceWhenAllIs) {
-  Backroom backroom(1);
-  const auto first = slow(), second = slow(), late = slow();
+  Backroom& backroom = open(1);
+  Visit *const first = slow(), *const second = slow(), *const late = slow();
   backroom.post(first->errand());
   backroom.post(second->errand());
   ASSERT_TRUE(first->has_begun_within(kPatience));
@@ -79,15 +96,73 @@ TEST_F(BackroomTest, WhatHasNotBegunIsRefusedAtOnceWhenAllIs) {
 }
 
 TEST_F(BackroomTest, TooMuchIsRefused) {
-  Backroom backroom(1, 2);
-  const auto first = slow(), second = slow(), third = slow(), fourth = slow();
+  Backroom& backroom = open(1, 4);
+  Visit *const first = slow(), *const second = slow(), *const third = slow(), *const fourth = slow();
   backroom.post(first->errand());
   ASSERT_TRUE(first->has_begun_within(kPatience));
-  for (const auto* visit : {&second, &third, &fourth}) backroom.post((*visit)->errand());
+  for (Visit* visit : {second, third, fourth}) backroom.post(visit->errand());
   ASSERT_TRUE(fourth->has_ended());
   EXPECT_EQ(fourth->wait(), Code::TOO_MANY_REQUESTS);
+  Visit* const other = quick();
+  backroom.post(other->errand("b"));
+  EXPECT_FALSE(other->has_ended()) << "there is room for another line's";
   let_go();
   EXPECT_EQ(third->wait(), std::nullopt);
+}
+
+// However many slow errands one tenant has.
+TEST_F(BackroomTest, OneLineHasHalfOfTheThreadsAtMost) {
+  Backroom& backroom = open(4);
+  std::vector<Visit*> slow_ones;
+  for (int i = 0; i < 20; ++i) {
+    slow_ones.push_back(slow());
+    backroom.post(slow_ones.back()->errand("a"));
+  }
+  for (int i = 0; i < 10; ++i) {
+    Visit* const other = quick();
+    backroom.post(other->errand("b"));
+    ASSERT_TRUE(other->has_begun_within(kPatience)) << "it waits for another line's";
+    EXPECT_EQ(other->wait(), std::nullopt);
+  }
+  EXPECT_TRUE(slow_ones[1]->has_begun_within(kPatience));
+  EXPECT_FALSE(slow_ones[2]->has_begun_within(0s));
+  let_go();
+  for (Visit* one : slow_ones) EXPECT_EQ(one->wait(), std::nullopt);
+}
+
+// Two that have taken all threads between them, and have many more: the next thread that is free is for the third.
+TEST_F(BackroomTest, TheLineWithTheFewestUnderWayIsNext) {
+  Backroom& backroom = open(4);
+  std::promise<void> of_one;
+  Visit one(of_one.get_future().share());
+  Visit* const third = quick();
+  std::vector<Visit*> others;
+  backroom.post(one.errand("a"));
+  for (int i = 0; i < 20; ++i) {
+    others.push_back(slow());
+    backroom.post(others.back()->errand(i % 2 == 0 ? "b" : "a"));
+  }
+  for (const std::size_t begun : {0, 1, 2}) ASSERT_TRUE(others[begun]->has_begun_within(kPatience));
+  backroom.post(third->errand("c"));
+  of_one.set_value();
+  EXPECT_EQ(one.wait(), std::nullopt);
+  EXPECT_TRUE(third->has_begun_within(kPatience)) << "it waits behind the others' many";
+  let_go();
+  for (Visit* other : others) EXPECT_EQ(other->wait(), std::nullopt);
+}
+
+// With one thread, too: each line in turn, though one has come with everything first.
+TEST_F(BackroomTest, LinesTakeTurns) {
+  Backroom& backroom = open(1);
+  std::string order;
+  Visit* const first = slow();
+  backroom.post(first->errand("x"));
+  ASSERT_TRUE(first->has_begun_within(kPatience));
+  for (const char* line : {"b", "b", "b", "a", "c", "c"})
+    backroom.post({line, [&order, line] { order += line; }, [](const Error&) {}});
+  let_go();
+  backroom.close();
+  EXPECT_EQ(order, "bacbcb");
 }
 
 }  // namespace

@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::uint32_t kMembersMax = 500;
 
-Result<DeadLetterQuery> read_query(const Call& call) {
+Result<DeadLetterQuery> read_query(Call& call) {
   constexpr std::array<std::string_view, 5> kNames{"tenant", "function", "acknowledged", "limit", "cursor"};
   const auto query = Query::parse(call.request.query, kNames);
   if (!query) return std::unexpected(query.error());
-  auto tenant = find_tenant(*call.principal, call.request, query->find("tenant"));
+  auto tenant = call.find_tenant(query->find("tenant"));
   if (!tenant) return std::unexpected(tenant.error());
   const auto limit = query->find_number("limit", 50, 1, 500);
   if (!limit) return std::unexpected(limit.error());
@@ -64,40 +64,37 @@ constexpr std::array<Member<NoBody>, 0> kNoMembers{};
 void list_dead_letters(Call call) {
   auto query = read_query(call);
   if (!query) return call.answer.send_error(query.error());
-  do_later(call.services, std::move(call.answer),
-           [&records = call.services.store.records(), query = *std::move(query)](Answer& answer) {
-             tell_page(answer, records.list_dead_letters(query));
-           });
+  do_later(call, [&records = call.services.store.records(), query = *std::move(query)](Answer& answer) {
+    tell_page(answer, records.list_dead_letters(query));
+  });
 }
 
 void find_dead_letter(Call call) {
-  auto tenant = find_tenant(*call.principal, call.request, "");
+  auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
   const auto query = read_members_query(call);
   if (!query) return call.answer.send_error(query.error());
-  do_later(call.services, std::move(call.answer),
-           [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
-            query = *query](Answer& answer) {
-             const auto entry = records.find_dead_letter(tenant, id);
-             if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
-             auto members = records.list_members(id, query.limit, query.after);
-             if (!members) return answer.send_error(members.error());
-             const bool more = members->size() == query.limit;
-             const std::string next = more ? write_place(place_of(members->back())) : std::string();
-             const MembersPage page{*std::move(members), next};
-             tell_entry(answer, entry, &page);
-           });
+  do_later(call, [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
+                  query = *query](Answer& answer) {
+    const auto entry = records.find_dead_letter(tenant, id);
+    if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
+    auto members = records.list_members(id, query.limit, query.after);
+    if (!members) return answer.send_error(members.error());
+    const bool more = members->size() == query.limit;
+    const std::string next = more ? write_place(place_of(members->back())) : std::string();
+    const MembersPage page{*std::move(members), next};
+    tell_entry(answer, entry, &page);
+  });
 }
 
 void acknowledge_dead_letter(Call call) {
   if (const auto body = read_body(call.request, kNoMembers); !body) return call.answer.send_error(body.error());
-  auto tenant = find_tenant(*call.principal, call.request, "");
+  auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  do_later(call.services, std::move(call.answer),
-           [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
-            actor = call.principal->name](Answer& answer) {
-             tell_entry(answer, records.acknowledge(tenant, id, actor), nullptr);
-           });
+  do_later(call, [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
+                  actor = call.principal->name](Answer& answer) {
+    tell_entry(answer, records.acknowledge(tenant, id, actor), nullptr);
+  });
 }
 
 }  // namespace latchkey::api

@@ -60,7 +60,7 @@ void move_members(Services& services, LetterMove wish, Answer& answer) {
 }
 
 void start_moving(Call call, std::vector<RunId> runs, Move move, std::string note) {
-  auto tenant = find_tenant(*call.principal, call.request, "");
+  auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
   LetterMove wish{.tenant = *std::move(tenant),
                   .letter = id_of(call),
@@ -68,7 +68,7 @@ void start_moving(Call call, std::vector<RunId> runs, Move move, std::string not
                   .move = std::move(move),
                   .by = call.principal->name,
                   .note = std::move(note)};
-  do_later(call.services, std::move(call.answer), [&services = call.services, wish = std::move(wish)](Answer& answer) {
+  do_later(call, [&services = call.services, wish = std::move(wish)](Answer& answer) {
     move_members(services, wish, answer);
   });
 }

@@ -23,12 +23,12 @@ struct Listing {
   Payloads payloads = Payloads::none;
 };
 
-Result<Listing> read_listing(const Call& call) {
+Result<Listing> read_listing(Call& call) {
   constexpr std::array<std::string_view, 8> kNames{"function", "status", "tenant", "key",
                                                    "since",    "limit",  "cursor", "include"};
   const auto query = Query::parse(call.request.query, kNames);
   if (!query) return std::unexpected(query.error());
-  auto tenant = find_tenant(*call.principal, call.request, query->find("tenant"));
+  auto tenant = call.find_tenant(query->find("tenant"));
   if (!tenant) return std::unexpected(tenant.error());
   Listing listing;
   listing.query.tenant = *std::move(tenant);
@@ -80,43 +80,40 @@ void find_run(Call call) {
   if (!query) return call.answer.send_error(query.error());
   const auto wait_ms = query->find_number("wait_ms", 0, 0, kWaitMax);
   if (!wait_ms) return call.answer.send_error(wait_ms.error());
-  auto tenant = find_tenant(*call.principal, call.request, "");
+  auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  do_reading(call.services, std::move(call.answer),
-             [&services = call.services, tenant = *std::move(tenant), id = id_of(call),
-              wait = Duration{*wait_ms}](Answer& answer) mutable {
-               const auto found = services.store.find(tenant, id);
-               if (wait == Duration{0} || !found || !*found || (*found)->is_settled())
-                 return tell_found(services.engine, answer, found);
-               services.waiters.add(
-                   std::move(tenant), id, wait,
-                   [&engine = services.engine, answer = std::move(answer)](
-                       const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
-             });
+  do_reading(call, [&services = call.services, tenant = *std::move(tenant), id = id_of(call),
+                    wait = Duration{*wait_ms}](Answer& answer) mutable {
+    const auto found = services.store.find(tenant, id);
+    if (wait == Duration{0} || !found || !*found || (*found)->is_settled())
+      return tell_found(services.engine, answer, found);
+    services.waiters.add(std::move(tenant), id, wait,
+                         [&engine = services.engine, answer = std::move(answer)](
+                             const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
+  });
 }
 
 void list_runs(Call call) {
   auto listing = read_listing(call);
   if (!listing) return call.answer.send_error(listing.error());
-  do_later(call.services, std::move(call.answer),
-           [&store = call.services.store, listing = *std::move(listing)](Answer& answer) {
-             tell_page(answer, store.list(listing.query), listing.payloads);
-           });
+  do_later(call, [&store = call.services.store, listing = *std::move(listing)](Answer& answer) {
+    tell_page(answer, store.list(listing.query), listing.payloads);
+  });
 }
 
 void explain_key(Call call) {
   constexpr std::array<std::string_view, 3> kNames{"function", "key", "tenant"};
   const auto query = Query::parse(call.request.query, kNames);
   if (!query) return call.answer.send_error(query.error());
-  auto tenant = find_tenant(*call.principal, call.request, query->find("tenant"));
+  auto tenant = call.find_tenant(query->find("tenant"));
   if (!tenant) return call.answer.send_error(tenant.error());
   KeyName name{tenant->value_or("default"), std::string(query->find("function")), std::string(query->find("key"))};
   if (const auto fault = find_function_fault(name.function)) return call.answer.send_error(*fault);
   if (const auto fault = find_key_fault(name.key)) return call.answer.send_error(*fault);
   name.hash = compute_key_hash(name.tenant, name.function, name.key);
-  do_reading(
-      call.services, std::move(call.answer),
-      [&engine = call.services.engine, name = std::move(name)](Answer& answer) { tell_why(answer, engine.why(name)); });
+  do_reading(call, [&engine = call.services.engine, name = std::move(name)](Answer& answer) {
+    tell_why(answer, engine.why(name));
+  });
 }
 
 }  // namespace latchkey::api

@@ -11,7 +11,7 @@ void tell_readiness(Call call) {
   Store& store = call.services.store;
   static constexpr auto kReady = R"({"status":"ready"})";
   if (!store.find_failure())
-    return do_reading(call.services, std::move(call.answer), [&store](Answer& answer) {
+    return do_reading(call, [&store](Answer& answer) {
       if (const auto read = store.find(std::nullopt, RunId{}); !read) return answer.send_error(read.error());
       answer.send_json(200, kReady);
     });
@@ -22,7 +22,7 @@ void tell_readiness(Call call) {
 }
 
 void tell_metrics(Call call) {
-  do_reading(call.services, std::move(call.answer), [&services = call.services](Answer& answer) {
+  do_reading(call, [&services = call.services](Answer& answer) {
     const auto census = services.store.census();
     const Telemetry::Readings readings{.replays_from_memory = services.engine.replays_from_memory(),
                                        .waiting = services.waiters.size(),

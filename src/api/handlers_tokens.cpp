@@ -86,18 +86,17 @@ void remove_token(Services& services, const Principal& principal, const std::str
 }  // namespace
 
 void list_tokens(Call call) {
-  do_later(call.services, std::move(call.answer),
-           [&services = call.services, principal = call.principal](Answer& answer) {
-             const auto tokens = services.store.records().list_tokens();
-             if (!tokens) return answer.send_error(tokens.error());
-             std::string text = R"({"items":[)";
-             for (const TokenRecord& token : *tokens) {
-               if (!may_manage(*principal, token.role, token.tenants)) continue;
-               if (text.back() == '}') text.push_back(',');
-               append_token(text, token);
-             }
-             answer.send_json(200, std::move(text.append(R"(],"next":null})")));
-           });
+  do_later(call, [&services = call.services, principal = call.principal](Answer& answer) {
+    const auto tokens = services.store.records().list_tokens();
+    if (!tokens) return answer.send_error(tokens.error());
+    std::string text = R"({"items":[)";
+    for (const TokenRecord& token : *tokens) {
+      if (!may_manage(*principal, token.role, token.tenants)) continue;
+      if (text.back() == '}') text.push_back(',');
+      append_token(text, token);
+    }
+    answer.send_json(200, std::move(text.append(R"(],"next":null})")));
+  });
 }
 
 void create_token(Call call) {
@@ -111,17 +110,13 @@ void create_token(Call call) {
   TokenText token = make_token(call.services.random);
   TokenRecord record{token.id, token.secret_hash, std::move(body->name), *body->role, std::move(body->tenants), {}};
   if (body->expires_in) record.expires_at = call.services.store.now() + *body->expires_in;
-  do_later(call.services, std::move(call.answer),
-           [&services = call.services, record = std::move(record), whole = std::move(token.whole)](Answer& answer) {
-             add_token(services, record, whole, answer);
-           });
+  do_later(call, [&services = call.services, record = std::move(record),
+                  whole = std::move(token.whole)](Answer& answer) { add_token(services, record, whole, answer); });
 }
 
 void revoke_token(Call call) {
-  do_later(call.services, std::move(call.answer),
-           [&services = call.services, principal = call.principal, id = std::string(call.parameter)](Answer& answer) {
-             remove_token(services, *principal, id, answer);
-           });
+  do_later(call, [&services = call.services, principal = call.principal, id = std::string(call.parameter)](
+                     Answer& answer) { remove_token(services, *principal, id, answer); });
 }
 
 }  // namespace latchkey::api

@@ -37,6 +37,18 @@ void Answer::send_problem(const Error& error, std::span<const http::ProblemMembe
   send(std::move(response));
 }
 
+Result<std::optional<std::string>> Call::find_tenant(std::string_view named) {
+  auto found = api::find_tenant(*principal, request, named);
+  if (found) tenant = *found;
+  return found;
+}
+
+std::string line_of(const Call& call) {
+  if (call.tenant) return *call.tenant;
+  if (!call.principal) return "";
+  return call.principal->tenants.empty() ? "*" : call.principal->tenants.front();
+}
+
 RunId id_of(const Call& call) { return parse_uuid(call.parameter).value_or(RunId{}); }
 
 }  // namespace latchkey::api

@@ -28,7 +28,7 @@ struct Services {
         backroom(store.reads_may_wait() ? kPatientThreads : 1),
         waiters(store, the_clock) {}
 
-  // As many as a store elsewhere has connections for reads, and as many again for what changes something.
+  // A store elsewhere has a connection for reads for each of them.
   static constexpr unsigned kPatientThreads = 8;
 
   Engine& engine;
@@ -64,22 +64,31 @@ struct Call {
   std::shared_ptr<const Principal> principal;  // null on public routes
   std::string_view parameter;                  // what stands for {id} in the path
   Answer answer;
+  std::optional<std::string> tenant;  // as it was last found
+
+  // As the function of that name says.
+  Result<std::optional<std::string>> find_tenant(std::string_view named);
 };
+
+// Where it waits in the backroom: with others of its tenant. What is for all tenants has a line of its own, and so has
+// what anybody may ask.
+std::string line_of(const Call& call);
 
 // Moves the answer and `work` to the backroom: work(answer).
 template <class Work>
-void do_later(Services& services, Answer answer, Work work) {
+void do_later(Call& call, Work work) {
   // Shared, as what is refused must be answered too.
-  auto kept = std::make_shared<Answer>(std::move(answer));
-  services.backroom.post(
-      {[kept, work = std::move(work)]() mutable { work(*kept); }, [kept](const Error& why) { kept->send_error(why); }});
+  auto kept = std::make_shared<Answer>(std::move(call.answer));
+  call.services.backroom.post({.line = line_of(call),
+                               .work = [kept, work = std::move(work)]() mutable { work(*kept); },
+                               .refuse = [kept](const Error& why) { kept->send_error(why); }});
 }
 
 // One short read: work(answer), here and now, or in the backroom where reads may wait.
 template <class Work>
-void do_reading(Services& services, Answer answer, Work work) {
-  if (services.store.reads_may_wait()) return do_later(services, std::move(answer), std::move(work));
-  work(answer);
+void do_reading(Call& call, Work work) {
+  if (call.services.store.reads_may_wait()) return do_later(call, std::move(work));
+  work(call.answer);
 }
 
 // The run's id in the path; a nil one, which no run has, when it is no UUID: that is answered like any unknown id.

@@ -29,6 +29,9 @@ class PostgresSilentApi : public ::testing::Test {
     PgServer::instance().give_back(url_);
   }
   Caller caller() { return Caller(service_->url(), token_); }
+  std::string make_token(const std::string& tenant) {
+    return caller().post("/v1/tokens", R"({"role":"viewer","tenants":[")" + tenant + "\"]}").at("/token");
+  }
 
   const Folder folder_;
   SystemClock clock_;
@@ -57,6 +60,28 @@ TEST_F(PostgresSilentApi, ReadsHoldUpNoThreadOfTheServer) {
   for (auto& read : reads) EXPECT_NE(read.wait_for(0s), std::future_status::ready) << "the test did not test";
   proxy_.cut_all();
   for (auto& read : reads) EXPECT_EQ(read.get().status, 200);
+}
+
+// All that it asks for waits, for longer than the other's patience.
+TEST_F(PostgresSilentApi, ATenantsSlowListsHoldUpNoOther) {
+  Caller other(service_->url(), make_token("other"));
+  const std::string token = make_token("slow");
+  PgClient holder(url_);
+  holder.execute("BEGIN; LOCK TABLE latchkey.dead_letters");
+  std::vector<std::future<Heard>> slow;
+  for (int i = 0; i < 20; ++i)
+    slow.push_back(
+        std::async(std::launch::async, [&] { return Caller(service_->url(), token).get("/v1/dead-letters"); }));
+  PgClient(url_).wait_until(
+      "SELECT count(*) = 4 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
+  const Duration start = clock_.elapsed();
+  EXPECT_EQ(other.get("/v1/runs").status, 200);
+  EXPECT_EQ(caller().get("/v1/runs").status, 200) << "for all tenants";
+  EXPECT_EQ(caller().get("/readyz").status, 200);
+  EXPECT_LT(clock_.elapsed() - start, 5s);
+  for (auto& list : slow) EXPECT_NE(list.wait_for(0s), std::future_status::ready) << "the test did not test";
+  holder.execute("ROLLBACK");
+  for (auto& list : slow) EXPECT_EQ(list.get().status, 200);
 }
 
 // With reads under way and others behind them, a write, and somebody who waits for a run.

@@ -38,7 +38,7 @@ namespace latchkey {
 struct PostgresSettings {
   std::string url;
   unsigned lanes = 4;                             // connections that write
-  unsigned readers = 4;                           // and that read, at most
+  unsigned readers = 10;                          // and that read, at most: as many as a server's threads that do
   std::size_t batch = 256;                        // commands in one transaction, at most
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
