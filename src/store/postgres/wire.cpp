@@ -220,6 +220,8 @@ Statement Bulk::insert_into(const char* table) const {
   return statement;
 }
 
+constexpr std::size_t kFew = 32;
+
 Statement Bulk::update(const char* table) const {
   Statement statement;
   std::string names;
@@ -228,6 +230,9 @@ Statement Bulk::update(const char* table) const {
   const std::string first = columns.front().first;
   statement.sql = std::string("UPDATE ") + table + " t SET (" + names + ") = ROW(" + values + ")" + from + " WHERE t." +
                   first + " = u." + first;
+  // The first column is the first array. Said twice while they are few: where hardly a row lives among many dead, to
+  // walk over the whole index once seems to the planner no dearer than to look a row up.
+  if (columns.front().second->size() <= kFew) statement.sql += " AND t." + first + " = ANY($1)";
   return statement;
 }
 
