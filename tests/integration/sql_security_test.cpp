@@ -1,4 +1,6 @@
 // A hostile tenant in the database: every table, every view and every function, with every trick that a session has.
+#include <set>
+
 #include "integration/sql_hostile.hpp"
 #include "integration/sql_runs.hpp"
 #include "support/pg_bouncer.hpp"
@@ -169,6 +171,8 @@ TEST_F(SqlHostile, ForeignIdsAreUnknownInEveryFunction) {
             "1");
 }
 
+constexpr const char* kCall = "00000000-0000-4000-8000-00000000ca11";
+
 TEST_F(SqlHostile, AnothersKeyIsFreeAndNothingTellsOfIt) {
   Sql session = service("acme");
   for (const char* key : {"globex-open", "globex-done", "globex-failed"}) {
@@ -176,6 +180,18 @@ TEST_F(SqlHostile, AnothersKeyIsFreeAndNothingTellsOfIt) {
         session.row("SELECT status, generation, attempt FROM latchkey.begin_run('f', '" + std::string(key) + "')");
     EXPECT_EQ(won, (std::vector<Value>{"won", "1", "1"})) << key;
   }
+  // The same job by the same call: each its own.
+  Sql neighbour = service("globex");
+  std::set<std::string> runs;
+  for (Sql* one : {&neighbour, &session}) {
+    const std::string job =
+        "SELECT run, duplicate FROM latchkey.enqueue('g', 'job', call_id => '" + std::string(kCall) + "')";
+    const auto made = one->row(job);
+    EXPECT_EQ(made[1], "f");
+    EXPECT_EQ(one->row(job), made) << "the same call, answered alike";
+    runs.insert(*made[0]);
+  }
+  EXPECT_EQ(runs.size(), 2u);
   EXPECT_EQ(session.one("SELECT changed FROM latchkey.transition('acme', 'e2', 'go', start => 'a')"), "t");
   // Nor does a tenant that another one holds up wait for it.
   Sql other = service("globex");

@@ -66,6 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Each, SeededBugs, testing::ValuesIn(kBugs),
 TEST(NoSeededBug, IsSwitchedOnByItself) {
   for (std::uint64_t seed = 1; seed <= kCleanSeeds; ++seed) EXPECT_EQ(play(seed, StoreKind::memory), "") << seed;
   for (std::uint64_t seed = 1; seed <= kCleanSeeds / 10; ++seed) EXPECT_EQ(play(seed, StoreKind::sqlite), "") << seed;
+  for (std::uint64_t seed = 1; seed <= kCleanSeeds / 20; ++seed) EXPECT_EQ(play(seed, StoreKind::postgres), "") << seed;
 }
 
 }  // namespace
