@@ -1,7 +1,5 @@
 // Others in the same database: users' open transactions, readers and dumps. What they hold delays what needs it, and
 // nobody else.
-#include <filesystem>
-#include <fstream>
 #include <latch>
 #include <set>
 #include <thread>
@@ -42,19 +40,8 @@ class PostgresLocks : public PostgresStores {
     return worst;
   }
 
-  // A user's own session, which may call the functions that the migrations make.
   PgClient user() {
     PgClient session(url());
-    if (session.ask_one("SELECT to_regproc('latchkey.begin_run')").empty()) {
-      std::set<std::filesystem::path> files;
-      for (const auto& file : std::filesystem::directory_iterator(LATCHKEY_SOURCE_DIR "/migrations"))
-        if (file.path().string().ends_with(".up.sql")) files.insert(file.path());
-      files.erase(files.begin());  // the tables, which the store has made
-      for (const auto& file : files) {
-        std::ifstream in(file);
-        session.execute(std::string(std::istreambuf_iterator<char>(in), {}));
-      }
-    }
     session.execute("SET app.current_tenant = 'default'");
     return session;
   }
