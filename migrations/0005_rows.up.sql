@@ -49,6 +49,9 @@ CREATE FUNCTION latchkey.body(name text, of_text text, of_bytes bytea) RETURNS b
 DECLARE
   bytes constant bytea := coalesce(of_bytes, convert_to(of_text, 'UTF8'));
 BEGIN
+  IF of_bytes IS NOT NULL AND of_text IS NOT NULL THEN
+    PERFORM latchkey.refuse('INVALID_ARGUMENT', format('%s and %s_bytes exclude each other', name, name));
+  END IF;
   IF length(bytes) > 1048576 THEN PERFORM latchkey.refuse('BODY_TOO_LARGE', name || ' has more than 1048576 bytes'); END IF;
   RETURN nullif(bytes, '');
 END $$;
@@ -85,6 +88,7 @@ BEGIN
       PERFORM latchkey.refuse('INVALID_ARGUMENT', format('the retry policy''s %s must be a whole number from 0 to %s', name, most[number]));
     END IF;
   END LOOP;
+  IF policy -> 'schedule_ms' = '[]' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the retry policy''s schedule_ms is empty'); END IF;
   FOR value IN SELECT * FROM jsonb_array_elements(coalesce(policy -> 'schedule_ms', '[]')) LOOP
     IF jsonb_typeof(value) <> 'number' OR value #>> '{}' !~ '^[0-9]{1,12}$' OR (value #>> '{}')::bigint > most[2] OR cardinality(fields) >= 71 THEN
       PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the retry policy''s schedule_ms must be at most 64 whole numbers of milliseconds');
@@ -118,7 +122,8 @@ BEGIN
   IF jsonb_typeof(policy) <> 'object' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the retry policy must be an object'); END IF;
   IF fingerprint !~ '^[0-9a-fA-F]{64}$' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'fingerprint must be 64 hexadecimal digits'); END IF;
   ask.function := make_request.function;
-  ask.key := nullif(convert_to(make_request.key, 'UTF8'), '');
+  IF key = '' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'key must not be empty'); END IF;
+  ask.key := convert_to(make_request.key, 'UTF8');
   ask.guard := latchkey.place_of('guard', coalesce(make_request.guard, CASE WHEN ask.key IS NULL THEN 'none' ELSE 'once' END), 'none', 'once', 'while-running');
   IF ask.key IS NULL THEN ask.guard := 0; END IF;
   ask.on_doubt := latchkey.place_of('on_doubt', coalesce(make_request.on_doubt, 'rerun'), 'rerun', 'hold');
@@ -191,10 +196,11 @@ END $$;
 
 -- Which of these keys somebody is inserting in a transaction that is still open. No row can be seen or locked then: whether
 -- one would have to wait is found out by trying, and undone; for 50 ms in all: what is not found then will be met again.
-CREATE FUNCTION latchkey.find_held(hashes uuid[]) RETURNS SETOF uuid LANGUAGE plpgsql VOLATILE SET lock_timeout = '1ms' AS $$
+CREATE FUNCTION latchkey.find_held(hashes uuid[]) RETURNS SETOF uuid LANGUAGE plpgsql VOLATILE
+SET lock_timeout = '1ms' SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   one uuid;
-  ends constant timestamptz := clock_timestamp() + '50 ms';
+  ends constant timestamptz := clock_timestamp() + interval '50 ms';
 BEGIN
   FOREACH one IN ARRAY hashes LOOP
     EXIT WHEN clock_timestamp() > ends;

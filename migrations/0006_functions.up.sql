@@ -79,6 +79,11 @@ DECLARE
   s latchkey.states;
   now bigint;
 BEGIN
+  -- A key that came out NULL ('order-' || NULL) must not mean that nothing guards the run.
+  IF ask.key IS NULL AND guard IS DISTINCT FROM 'none' AND NOT (ask.by_call AND guard = 'once') THEN
+    PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the key is missing; guard => ''none'' is for a run that nothing guards');
+  END IF;
+  PERFORM latchkey.check_text('busy_code', busy_code, 128);
   -- A replay waits for nobody and holds nothing: until its window is over, a completed run stays as it is.
   SELECT k.seq INTO held FROM latchkey.keys k WHERE k.hash = ask.hash;
   IF FOUND AND NOT ask.by_call THEN
@@ -129,6 +134,7 @@ DECLARE
   one bigint;
 BEGIN
   IF cardinality(named) > 1000 THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'after names more than 1000 runs'); END IF;
+  IF array_position(named, NULL) IS NOT NULL THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'after names a run that is NULL'); END IF;
   FOREACH predecessor IN ARRAY coalesce(named, '{}') LOOP
     SELECT r.seq INTO one FROM latchkey.runs r WHERE r.seq = latchkey.counter_of(predecessor) AND r.id = predecessor AND r.tenant = of_tenant;
     IF NOT FOUND THEN PERFORM latchkey.refuse('PREDECESSOR_UNKNOWN', format('after names %s, which does not exist', predecessor)); END IF;
@@ -181,6 +187,8 @@ DECLARE
   now bigint;
 BEGIN
   IF enqueue.priority NOT BETWEEN -100 AND 100 THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'priority must be -100 to 100'); END IF;
+  IF ask.key IS NULL AND enqueue.guard <> 'none' THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'a guard needs a key'); END IF;
+  IF NOT isfinite(run_at) THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'run_at must be a time'); END IF;
   IF run_at IS NOT NULL AND delay IS NOT NULL THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'run_at and delay exclude each other'); END IF;
   ask.priority := coalesce(enqueue.priority, 0);
   ask.on_failed := latchkey.place_of('on_failed', coalesce(enqueue.on_failed, 'wait'), 'wait', 'skip', 'run', 'fail');

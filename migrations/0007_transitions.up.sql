@@ -84,7 +84,10 @@ DECLARE
   made latchkey.entity_moves;
   leads_to text;
 BEGIN
+  PERFORM latchkey.check_text('machine', machine, 128);
   PERFORM latchkey.check_text('entity', entity, 512);
+  PERFORM latchkey.check_text('action', action, 128);
+  PERFORM latchkey.check_text('start', start, 128);
   IF NOT EXISTS (SELECT FROM latchkey.transitions t WHERE t.tenant = declared_by AND t.machine = transition.machine) THEN
     PERFORM latchkey.refuse('NOT_FOUND', 'there is no such machine');
   END IF;

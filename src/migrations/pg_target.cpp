@@ -116,6 +116,8 @@ void PgTarget::begin(Duration patience, const std::function<void()>& on_wait) {
     // Read committed: what is read after waiting for the lock is what the other runner left. A runner that dies is
     // noticed while its statement runs, so that the next one need not wait for that.
     execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL client_connection_check_interval = '1s'");
+    // Ours mean what they say whatever lies on the role's path; a user's own go by it.
+    if (settings_.ledger == Ledger::own) execute("SET LOCAL search_path = pg_catalog, pg_temp");
     if (query("SELECT pg_catalog.pg_try_advisory_xact_lock(7420, pg_catalog.hashtext($1::text))", {ledger_})[0][0] !=
         "true") {
       on_wait();

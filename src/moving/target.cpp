@@ -18,7 +18,8 @@ namespace {
 
 // As a server's batches begin, but durable whatever the role's settings say: the file is given up for it.
 constexpr const char* kBegin =
-    "SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '10s', true), "
+    "SELECT set_config('role', 'latchkey_engine', true), set_config('search_path', 'pg_catalog, pg_temp', true), "
+    "set_config('lock_timeout', '10s', true), "
     "set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true), "
     "set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), "
     "set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), "

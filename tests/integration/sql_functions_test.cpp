@@ -344,14 +344,23 @@ TEST_F(SqlFunctions, LimitsAreTheServers) {
         "begin_run('f', 'k', window_span => '-1 s')", "begin_run('f', 'k', retries => -1)",
         "begin_run('f', 'k', retries => 1001)", "begin_run('f', 'k', fingerprint => 'abc')",
         "begin_run('f', 'k', retry_policy => '[]')", "enqueue('f', priority => 101)", "enqueue('f', delay => '-1 s')",
-        "enqueue('f', delay => '1 s', run_at => clock_timestamp())", "enqueue('f', on_failed => 'pray')"})
+        "enqueue('f', delay => '1 s', run_at => clock_timestamp())", "enqueue('f', on_failed => 'pray')",
+        "begin_run('f', busy_code => repeat('x', 129), key => 'k')", "enqueue('f', run_at => 'infinity')",
+        "enqueue('f', after => ARRAY[NULL]::uuid[])", "enqueue('f', input => 'a', input_bytes => 'b')",
+        "enqueue('f', retry_policy => '{\"schedule_ms\": []}')",
+        // A key that is not there guards nothing.
+        "begin_run('f')", "begin_run('f', 'order-' || NULL)", "begin_run('f', '')", "enqueue('f', '')",
+        "begin_run('f', guard => 'while-running')", "enqueue('f', guard => 'once')"})
     EXPECT_EQ(refused(bad), "INVALID_ARGUMENT") << bad;
+  EXPECT_EQ(refused("transition(repeat('m', 129), 'e', 'go')"), "INVALID_ARGUMENT");
+  EXPECT_EQ(refused("transition('m', 'e', repeat('a', 129))"), "INVALID_ARGUMENT");
   EXPECT_EQ(refused("begin_run('f', 'k', input => repeat('x', 1048577))"), "BODY_TOO_LARGE");
   EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.runs"), "0");
   EXPECT_EQ(
       caller.one(
           "SELECT status FROM latchkey.begin_run(repeat('f', 128), repeat('k', 512), input => repeat('x', 1048576))"),
       "won");
+  EXPECT_EQ(caller.one("SELECT status FROM latchkey.begin_run('f', guard => 'none')"), "won");
 }
 
 TEST_F(SqlFunctions, TheStoresClockDoesNotRunBack) {

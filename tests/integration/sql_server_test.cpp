@@ -117,6 +117,40 @@ TEST_F(SqlServer, DoesNotStartWhereTenantsAreNotKeptApart) {
   Verbs(*open(url())).claim(a_claim("another"));
 }
 
+// Who may make things where a role's search_path leads (everybody in `public`, on a cluster that was upgraded) makes an
+// operator for every pair of types that has none. Whatever calls one runs it, as whoever it is.
+constexpr const char* kTraps = R"(
+CREATE FUNCTION public.spring(what text) RETURNS void LANGUAGE plpgsql AS $f$
+BEGIN RAISE EXCEPTION 'as % by %', current_user, what; END $f$;
+DO $do$
+DECLARE
+  kinds constant regtype[] := '{integer,bigint,text,varchar,name,uuid,bytea,timestamptz,interval,numeric,"double precision",jsonb}';
+  l regtype; r regtype; sign text; result regtype;
+BEGIN
+  FOREACH l IN ARRAY kinds LOOP FOREACH r IN ARRAY kinds LOOP FOREACH sign IN ARRAY '{=,<>,<,>,<=,>=,+,-,*,/,%,||,&,->,#>>,~}'::text[] LOOP
+    CONTINUE WHEN EXISTS (SELECT FROM pg_operator WHERE oprname = sign AND oprleft = l AND oprright = r);
+    result := CASE WHEN sign IN ('=', '<>', '<', '>', '<=', '>=', '~') THEN 'boolean'::regtype ELSE l END;
+    EXECUTE format('CREATE OR REPLACE FUNCTION public.trap_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS %L', replace(result::text, ' ', '_'), l, r, result,
+      format('BEGIN PERFORM public.spring(%L); RETURN NULL; END', l || sign || r));
+    EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.trap_%s)', sign, l, r, replace(result::text, ' ', '_'));
+  END LOOP; END LOOP; END LOOP;
+END $do$)";
+
+TEST_F(SqlServer, WhatOthersMadeOnItsPathIsNeverCalled) {
+  admin.execute(kTraps);
+  EXPECT_ANY_THROW(admin.execute("SELECT 2::bigint * interval '1 s'")) << "the test cannot fail";
+  EXPECT_ANY_THROW(admin.execute("SELECT clock_timestamp() + '1 s'"));
+  admin.execute("DROP SCHEMA IF EXISTS latchkey CASCADE");
+  expect_serves(*open(url()));  // and sets itself up
+  PgClient reader(url());
+  reader.execute("SET app.current_tenant = 'acme'");
+  for (const char* view : {"job_runs", "sync_run_log", "dead_letter_queue", "sync_errors", "geoprocessing_idempotency"})
+    reader.execute(std::string("SELECT * FROM latchkey.") + view);
+  reader.execute(
+      "SELECT latchkey.begin_run('f', 'k'); SELECT latchkey.enqueue('f', 'j', delay => '1 h'); "
+      "SELECT latchkey.find_held('{00000000-0000-4000-8000-000000000001}'); SELECT latchkey.check_security()");
+}
+
 TEST_F(SqlServer, ServesByASuperusersUrl) {
   expect_serves(*open(url()), "first-");
   expect_serves(*open(url()), "again-");

@@ -21,6 +21,7 @@ constexpr std::int64_t kFencesLost = 1'000'000'000, kCountersLost = 1'000'000;
 std::string settings_for(bool session) {
   std::string sql;
   for (const auto& [name, value] : {std::pair{"role", "latchkey_engine"},
+                                    {"search_path", "pg_catalog, pg_temp"},
                                     {"lock_timeout", "50ms"},
                                     {"enable_seqscan", "off"},
                                     {"enable_hashjoin", "off"},
@@ -33,7 +34,9 @@ std::string settings_for(bool session) {
   return sql;
 }
 
-constexpr const char* kAsEngine = "SELECT set_config('role', 'latchkey_engine', true)";
+// The path is never the database's or the role's: what somebody put there, an operator say, would run as the engine.
+constexpr const char* kAsEngine =
+    "SELECT set_config('role', 'latchkey_engine', true), set_config('search_path', 'pg_catalog, pg_temp', true)";
 constexpr const char* kHere =
     "(SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline "
     "FROM pg_control_system()) h";
@@ -59,7 +62,8 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
   for (std::size_t i = 0;; ++i) {
     std::optional<Failure> failure;
     try {
-      co_return co_await Connection::connect(waits_, hosts[i].conninfo, std::min(hosts[i].patience, settings_.reply_max));
+      co_return co_await Connection::connect(waits_, hosts[i].conninfo,
+                                             std::min(hosts[i].patience, settings_.reply_max));
     } catch (const Failure& found) {
       failure.emplace(found);
     }
@@ -88,7 +92,7 @@ Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) 
   const auto [pid, since] = *std::exchange(attempt.backend, std::nullopt);
   // As who connected: the engine may neither see nor end another's session.
   connection.add("BEGIN");
-  connection.add("SELECT set_config('role', 'none', true)");
+  connection.add("SELECT set_config('role', 'none', true), set_config('search_path', 'pg_catalog, pg_temp', true)");
   connection.add(
       {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND xact_start = $2::text::timestamptz "
        "AND usename = session_user",
@@ -109,7 +113,8 @@ Task<void> PostgresStore::look_around(Connection& connection) {
   connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
   // Everybody who comes here waits for who was first: one that went silent must not hold up them all.
   connection.add(
-      "SELECT set_config('role', 'latchkey_engine', true), set_config('lock_timeout', '5s', true), "
+      "SELECT set_config('role', 'latchkey_engine', true), set_config('search_path', 'pg_catalog, pg_temp', true), "
+      "set_config('lock_timeout', '5s', true), "
       "set_config('idle_in_transaction_session_timeout', '2s', true)");
   connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
                  " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");

@@ -184,7 +184,8 @@ Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& st
   // Plans must not depend on what the tables were like when they were last analysed, as in the lanes. No person is
   // spoken for, whatever a pooled connection was left with. The server, too, gives up what nobody waits for any more.
   const std::vector<Statement> both{
-      {"SELECT set_config('role', $1, true), set_config('app.current_tenant', $2, true), "
+      {"SELECT set_config('role', $1, true), set_config('search_path', 'pg_catalog, pg_temp', true), "
+       "set_config('app.current_tenant', $2, true), "
        "set_config('app.current_actor', '', true), set_config('statement_timeout', $3, true), "
        "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
        "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
