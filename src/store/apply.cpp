@@ -355,12 +355,14 @@ Swept apply_sweep(Applying with, std::uint32_t limit) {
   Swept swept;
   const auto ids = with.tables.overdue(with.now, limit);
   for (const RunId& id : ids) {
-    const auto run = with.tables.find(id);
-    LK_ASSERT(run);
-    const auto next = decide_deadline(*run, with.now);
-    LK_ASSERT(next);
-    LK_SEEDED(dependents_forgotten) ? write_one(with, *run, *next) : write(with, *run, *next);
-    swept.changed += 1;
+    const bool is_done = with.tables.do_apart(id, [&] {
+      const auto run = with.tables.find(id);
+      LK_ASSERT(run);
+      const auto next = decide_deadline(*run, with.now);
+      LK_ASSERT(next);
+      LK_SEEDED(dependents_forgotten) ? write_one(with, *run, *next) : write(with, *run, *next);
+    });
+    if (is_done) swept.changed += 1;
   }
   swept.more = ids.size() == limit;
   return swept;
@@ -373,12 +375,16 @@ Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit
   const PurgeSlice slice = with.tables.purge_candidates(with.now - kept, limit);
   for (const Run& run : slice.runs) {
     if (!may_purge(run, retention, with.now)) continue;
-    const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
-    if (unread || has_open_dependent(with, run.id())) continue;
-    for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
-    with.tables.erase_members(run.id());
-    with.tables.erase(run);
-    swept.changed += 1;
+    bool is_gone = false;
+    const bool is_done = with.tables.do_apart(run.id(), [&] {
+      const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
+      if (unread || has_open_dependent(with, run.id())) return;
+      for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
+      with.tables.erase_members(run.id());
+      with.tables.erase(run);
+      is_gone = true;
+    });
+    if (is_done && is_gone) swept.changed += 1;
   }
   swept.more = slice.more;
   return swept;

@@ -5,6 +5,7 @@
 // TablesError; the back end then rolls everything back, its memory included.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -76,6 +77,13 @@ class Tables {
   virtual void erase_members(RunId run) = 0;
 
   virtual void add_duplicates(const DuplicateNote& note) = 0;
+
+  // Does what is due for one run among many. False, and nothing was done, when somebody else holds what it needs: the
+  // others go on without it. Most stores are nobody else's.
+  virtual bool do_apart(RunId, const std::function<void()>& act) {
+    act();
+    return true;
+  }
 };
 
 }  // namespace latchkey

@@ -54,6 +54,7 @@ std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
   std::vector<Seq> found;
   for (const ReadyItem& item : *overdue_)
     for (Seq seq = item.lo; seq <= item.hi && found.size() < limit; ++seq) {
+      if (passed_over_.contains(seq) || busy_.contains(seq)) continue;
       const auto known = runs_.find(seq);
       if (known == runs_.end() || (known->second.now && known->second.now->is_open())) found.push_back(seq);
     }
@@ -65,6 +66,35 @@ std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
     if (deadline && *deadline <= now) ids.push_back(run->id());
   }
   return ids;
+}
+
+bool PgTables::do_apart(RunId run, const std::function<void()>& act) {
+  const std::size_t steps = undo_.size(), runs = undo_runs_.size();
+  try {
+    act();
+  } catch (const Held&) {
+    undo_to(steps, runs);
+    left_out_.insert(seq_in(run));
+    return false;
+  }
+  left_out_.erase(seq_in(run));
+  return true;
+}
+
+PgTables::LeftOut PgTables::left_out() const {
+  LeftOut out{.runs = left_out_, .blocks = {}};
+  for (auto at = left_out_.begin(); at != left_out_.end();) {
+    const Block* block = find_block(*at);
+    if (!block) {
+      ++at;
+      continue;
+    }
+    const auto end = left_out_.upper_bound(block->hi);
+    if (std::distance(left_out_.lower_bound(block->lo), end) == block->hi - block->lo + 1)
+      out.blocks.emplace_back(block->lo, block->hi);
+    at = end;
+  }
+  return out;
 }
 
 // The mark is a sequence: it is kept even when the slice is not, which only means that these are looked at later.

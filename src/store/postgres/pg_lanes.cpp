@@ -62,7 +62,7 @@ Task<void> PostgresStore::work() {
 Task<void> PostgresStore::work_slowly() {
   std::unique_ptr<Connection> connection;
   while (true) {
-    while (slow_.empty() && held_.empty()) {
+    while (slow_.empty() && held_.empty() && held_letters_.empty()) {
       if (lanes_left_ == 0) co_return;
       co_await slow_wake_.wait();
     }
@@ -160,6 +160,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       // Where it cannot be found out, whoever tries next meets it again.
       if (connection) try {
           is_another |= co_await find_held(*connection, keys_of(batch));
+          is_another |= co_await find_held_letters(*connection, std::exchange(attempt.letters, {}));
         } catch (const Failure&) {
           connection.reset();
         }
@@ -215,6 +216,8 @@ Task<bool> PostgresStore::find_kept(Connection& connection, const Attempt& attem
 Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attempt& attempt) {
   begin(connection);
   PgTables tables(random_, counters_, heads_);
+  attempt.letters.clear();
+  tables.tell_new_letters(attempt.letters);
   Needs needs;
   std::vector<PgCommand*> left;
   for (const auto& command : batch) {
@@ -275,6 +278,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   if (!attempt.collided && trust_ < kTrusted && !tables.has_met_keys()) trust_ += 1;
   if (tables.has_met_keys()) trust_ = 0;
   tables.remember_heads();
+  leave_out(tables.left_out());
   if (tenants_.size() < kTenantsKnown) tenants_.merge(new_tenants);
   if (tables.has_queued()) {
     has_news_ = true;
@@ -282,56 +286,6 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   }
   if (asks_deadline) next_deadline_ms_ = question.answer(results[results.size() - 2]);
   if (const auto first = tables.first_deadline()) note_deadline(*first);
-}
-
-// --- keys that somebody's open transaction is inserting -------------------------------------------------------------
-
-// Of those that were tried.
-std::set<Uuid> PostgresStore::keys_of(const Batch& batch) const {
-  Needs needs;
-  for (const auto& command : batch)
-    if (!is_held(*command)) command->plan(needs);
-  needs.keys.insert(needs.new_keys);
-  const auto& keys = needs.keys.sorted();
-  return {keys.begin(), keys.end()};
-}
-
-bool PostgresStore::is_held(PgCommand& command) const {
-  if (held_.empty()) return false;
-  Needs needs;
-  command.plan(needs);
-  needs.keys.insert(needs.new_keys);
-  return std::ranges::any_of(needs.keys.sorted(), [&](const Uuid& key) { return held_.contains(key); });
-}
-
-// Looks which of these are held: what wants one of them goes apart at once, and nothing else waits with it.
-Task<bool> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys) {
-  if (keys.empty()) co_return false;
-  Column hashes{Type::uuid};
-  for (const Uuid& key : keys) hashes.add(key);
-  begin(connection);
-  connection.add({"SELECT latchkey.find_held($1)", Params().add(hashes)});
-  connection.add("ROLLBACK");
-  const auto results = co_await connection.run(settings_.reply_max);
-  const Rows& found = results[results.size() - 2];
-  for (const Uuid& key : keys) held_.erase(key);
-  for (int row = 0; row < found.size(); ++row) held_.insert(found.uuid(row, 0));
-  if (!found.empty()) slow_wake_.ring();
-  co_return !found.empty();
-}
-
-// A few at a time, one after the other: others wait for this lane too.
-Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) {
-  if (held_.empty()) co_return;
-  std::set<Uuid> some;
-  for (auto at = held_.upper_bound(held_seen_); at != held_.end() && some.size() < kHeldAtOnce; ++at) some.insert(*at);
-  held_seen_ = some.size() < kHeldAtOnce ? Uuid{} : *some.rbegin();
-  try {
-    if (!connection || connection->is_lost()) connection = co_await connect();
-    co_await find_held(*connection, std::move(some));
-  } catch (const Failure&) {
-    connection.reset();
-  }
 }
 
 }  // namespace latchkey

@@ -1,4 +1,6 @@
 // One round trip of a batch: reads, and locks, all that its commands are known to need.
+#include <ranges>
+
 #include "base/seeded_bug.hpp"
 #include "store/postgres/block_columns.hpp"
 #include "store/postgres/letter_columns.hpp"
@@ -159,10 +161,11 @@ class PostgresStore::Loading {
       const Params params = Params().add(std::string_view(name.first)).add(std::string_view(name.second));
       add({std::string("SELECT ") + kLetterColumns + from + lock_, params}, [this, name](const Rows& rows) {
         tables_.load_letter(name, rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0)));
+        if (!rows.empty()) store_.held_letters_.erase(name);
       });
-      // One that somebody else holds is found by this only.
+      // One that somebody else holds is found by this only; one that somebody is making, by having met it.
       add({"SELECT number" + from, params}, [this, name](const Rows& rows) {
-        if (!rows.empty()) tables_.load_existing_letter(name);
+        if (!rows.empty() || store_.held_letters_.contains(name)) tables_.load_existing_letter(name);
       });
     }
   }
@@ -249,12 +252,25 @@ class PostgresStore::Loading {
   void add_overdue() {
     if (needs_.overdue == 0) return;
     const std::string now = store_now("$2");
-    const Params params = Params().add(std::int64_t{needs_.overdue}).add(own_now());
+    Params of_blocks = Params().add(std::int64_t{needs_.overdue}).add(own_now()), of_states = of_blocks;
+    // Only where there are such: what is usual is asked as it always was.
+    const PgTables::LeftOut out = store_.find_left_out();
+    std::string but_blocks, but_states;
+    if (!out.blocks.empty()) {
+      but_blocks = " AND (b.lo, b.hi) NOT IN (SELECT u.lo, u.hi FROM unnest($3, $4) AS u(lo, hi))";
+      of_blocks.add(column_of(out.blocks | std::views::keys, Type::int8));
+      of_blocks.add(column_of(out.blocks | std::views::values, Type::int8));
+    }
+    if (!out.runs.empty()) {
+      but_states = " AND s.seq NOT IN (SELECT u.seq FROM unnest($3) AS u(seq))";
+      of_states.add(column_of(out.runs, Type::int8));
+    }
+    tables_.pass_over(out.runs);
     auto items = std::make_shared<std::vector<ReadyItem>>();
     add({std::string("SELECT ") + kBlockColumns +
-             " FROM latchkey.blocks b WHERE b.session IS NOT NULL AND b.lease_until <= " + now +
+             " FROM latchkey.blocks b WHERE b.session IS NOT NULL AND b.lease_until <= " + now + but_blocks +
              " ORDER BY b.lease_until LIMIT $1 FOR UPDATE SKIP LOCKED",
-         params},
+         of_blocks},
         [this, items](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row) {
             Block block = read_block(rows, row);
@@ -263,8 +279,8 @@ class PostgresStore::Loading {
           }
         });
     add({std::string("SELECT s.seq, ") + kStateColumns + " FROM latchkey.states s WHERE s.deadline <= " + now +
-             " ORDER BY s.deadline LIMIT $1 FOR UPDATE SKIP LOCKED",
-         params},
+             but_states + " ORDER BY s.deadline LIMIT $1 FOR UPDATE SKIP LOCKED",
+         of_states},
         [this, items](const Rows& rows) {
           for (const Seq seq : load_rows(rows)) items->push_back({.lo = seq, .hi = seq});
           tables_.load_overdue(std::move(*items));

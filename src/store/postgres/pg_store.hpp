@@ -118,10 +118,11 @@ class PostgresStore final : public Store, private Records {
   // One carrying of a batch to its commit, over all its tries.
   struct Attempt {
     Uuid name;
-    bool is_unknown = false;     // whether it was kept already
-    bool is_committing = false;  // this try has asked for it
-    bool collided = false;       // with somebody who was faster
-    bool skips = false;          // what is locked, instead of waiting for it
+    bool is_unknown = false;                       // whether it was kept already
+    bool is_committing = false;                    // this try has asked for it
+    bool collided = false;                         // with somebody who was faster
+    bool skips = false;                            // what is locked, instead of waiting for it
+    std::map<pg::LetterName, DeadLetter> letters;  // that it opens
     // Who carries it out at the server's end, since when.
     std::optional<std::pair<std::int64_t, std::string>> backend;
   };
@@ -131,6 +132,9 @@ class PostgresStore final : public Store, private Records {
   };
   static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
   static constexpr std::size_t kHeldAtOnce = 16;
+  // How often letters that somebody is making are looked at: each look leaves a dead row.
+  static constexpr Duration kLettersEvery = std::chrono::milliseconds{200};
+  static constexpr Duration kLeftOutFor = std::chrono::seconds{1};
   // How long it is tried to find out what became of a commit: less than the names of batches are kept.
   static constexpr Duration kUnknownMost = std::chrono::minutes{30};
   static constexpr const char* kNextDeadline =
@@ -185,10 +189,15 @@ class PostgresStore final : public Store, private Records {
   Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Attempt& attempt,
                   Instant& now);
   void put_aside(std::unique_ptr<PgCommand> command);
+  // pg_held.cpp
   std::set<Uuid> keys_of(const Batch& batch) const;
   bool is_held(PgCommand& command) const;
   Task<bool> find_held(pg::Connection& connection, std::set<Uuid> keys);
   Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
+  Task<bool> find_held_letters(pg::Connection& connection, std::map<pg::LetterName, DeadLetter> letters);
+  Task<bool> is_being_made(pg::Connection& connection, const DeadLetter& letter);
+  void leave_out(const pg::PgTables::LeftOut& out);
+  pg::PgTables::LeftOut find_left_out();
   bool is_closing();
   void tell_failure(std::optional<Error> failure);
 
@@ -218,8 +227,12 @@ class PostgresStore final : public Store, private Records {
   unsigned trust_ = 0;             // in keys being new
   bool keeps_plans_ = true;        // in sessions that are ours
   std::vector<Slow> slow_;
-  std::set<Uuid> held_;  // keys that somebody is inserting in a transaction that is open
-  Uuid held_seen_;       // the last of them that was looked at
+  std::set<Uuid> held_;                                // keys that somebody is inserting in a transaction that is open
+  Uuid held_seen_;                                     // the last of them that was looked at
+  std::map<pg::LetterName, DeadLetter> held_letters_;  // that somebody is opening in such a transaction; as we would
+  Duration letters_seen_{};                            // when they were looked at
+  std::map<pg::Seq, Duration> left_out_;  // runs of which something is held: until when sweeps pass them over
+  std::map<std::pair<pg::Seq, pg::Seq>, Duration> left_out_blocks_;
   unsigned lanes_left_ = 0;
   Alarm slow_wake_{context_.get_executor()};
   std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked

@@ -15,9 +15,9 @@ std::size_t Counters::left() const {
 }
 void Counters::add(std::uint64_t first) { ranges_.emplace_back(first, first + kDrawn); }
 
-void PgTables::undo_command() {
-  for (; !undo_.empty(); undo_.pop_back()) undo_.back()();
-  for (; !undo_runs_.empty(); undo_runs_.pop_back()) {
+void PgTables::undo_to(std::size_t steps, std::size_t runs) {
+  for (; undo_.size() > steps; undo_.pop_back()) undo_.back()();
+  for (; undo_runs_.size() > runs; undo_runs_.pop_back()) {
     auto& [seq, before] = undo_runs_.back();
     if (before) {
       runs_[seq] = std::move(*before);

@@ -93,12 +93,22 @@ class PgTables final : public Tables {
     begin_request();
   }
   void begin_request() { peeked_.clear(); }
-  void undo_command();
+  void undo_command() { undo_to(0, 0); }
   // Runs made by this batch, for the cache, once they are kept.
   void remember_heads();
   const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
   // Whether keys that were asked for were there.
   bool has_met_keys() const { return has_met_keys_; }
+  // Runs that do_apart() could do nothing for, and blocks that consist of such; as they lie now.
+  struct LeftOut {
+    std::set<Seq> runs;
+    std::vector<std::pair<Seq, Seq>> blocks;
+  };
+  LeftOut left_out() const;
+  // These are not overdue for now.
+  void pass_over(std::set<Seq> runs) { passed_over_ = std::move(runs); }
+  // Letters that this batch opens are told there before they are written.
+  void tell_new_letters(std::map<LetterName, DeadLetter>& letters) { new_letters_ = &letters; }
   // Whether it has looked for what is overdue.
   bool has_swept() const { return overdue_.has_value(); }
   // Whether this batch has written jobs that may be taken.
@@ -179,6 +189,7 @@ class PgTables final : public Tables {
   bool add_step(const DeadLetterMember& member, const MemberStep& step) override;
   void erase_members(RunId run) override;
   void add_duplicates(const DuplicateNote& note) override;
+  bool do_apart(RunId run, const std::function<void()>& act) override;
 
  private:
   // As it is in the database, and as it is to be.
@@ -208,6 +219,8 @@ class PgTables final : public Tables {
   void need_all(const std::vector<Seq>& seqs);
   // Before the first write of a request: what it saw of keys must be held.
   void hold_peeked();
+  // What was changed since there were so many steps to be undone.
+  void undo_to(std::size_t steps, std::size_t runs);
   // Notes what a command is about to change.
   template <class Map>
   void remember(Map& map, const typename Map::key_type& key);
@@ -241,7 +254,9 @@ class PgTables final : public Tables {
   std::map<LetterName, Slot<DeadLetter>> letters_;
   std::set<LetterName> busy_letters_;
   std::map<ReadyName, ReadyList> ready_;
+  std::map<LetterName, DeadLetter>* new_letters_ = nullptr;
   std::optional<std::vector<ReadyItem>> overdue_;
+  std::set<Seq> passed_over_, left_out_;
   std::map<std::string, Rows> answers_;
   std::vector<Statement> own_writes_;
   std::map<Seq, bool> unread_;  // whether the run is in a letter that nobody has acknowledged

@@ -1,0 +1,117 @@
+// What somebody's open transaction holds up, known by itself: what wants it goes apart, and nothing else waits with it.
+#include <algorithm>
+
+#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/pg_store.hpp"
+
+namespace latchkey {
+
+using namespace pg;
+
+// --- keys that somebody is inserting --------------------------------------------------------------------------------
+
+// Of those that were tried.
+std::set<Uuid> PostgresStore::keys_of(const Batch& batch) const {
+  Needs needs;
+  for (const auto& command : batch)
+    if (!is_held(*command)) command->plan(needs);
+  needs.keys.insert(needs.new_keys);
+  const auto& keys = needs.keys.sorted();
+  return {keys.begin(), keys.end()};
+}
+
+bool PostgresStore::is_held(PgCommand& command) const {
+  if (held_.empty()) return false;
+  Needs needs;
+  command.plan(needs);
+  needs.keys.insert(needs.new_keys);
+  return std::ranges::any_of(needs.keys.sorted(), [&](const Uuid& key) { return held_.contains(key); });
+}
+
+// Looks which of these are held: what wants one of them goes apart at once, and nothing else waits with it.
+Task<bool> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys) {
+  if (keys.empty()) co_return false;
+  Column hashes{Type::uuid};
+  for (const Uuid& key : keys) hashes.add(key);
+  begin(connection);
+  connection.add({"SELECT latchkey.find_held($1)", Params().add(hashes)});
+  connection.add("ROLLBACK");
+  const auto results = co_await connection.run(settings_.reply_max);
+  const Rows& found = results[results.size() - 2];
+  for (const Uuid& key : keys) held_.erase(key);
+  for (int row = 0; row < found.size(); ++row) held_.insert(found.uuid(row, 0));
+  if (!found.empty()) slow_wake_.ring();
+  co_return !found.empty();
+}
+
+// A few at a time, one after the other: others wait for this lane too.
+Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) {
+  std::set<Uuid> some;
+  for (auto at = held_.upper_bound(held_seen_); at != held_.end() && some.size() < kHeldAtOnce; ++at) some.insert(*at);
+  held_seen_ = some.size() < kHeldAtOnce ? Uuid{} : *some.rbegin();
+  std::map<LetterName, DeadLetter> letters;
+  if (host_.elapsed() >= letters_seen_ + kLettersEvery) letters = held_letters_;
+  if (some.empty() && letters.empty()) co_return;
+  try {
+    if (!connection || connection->is_lost()) connection = co_await connect();
+    co_await find_held(*connection, std::move(some));
+    if (!letters.empty()) co_await find_held_letters(*connection, std::move(letters));
+  } catch (const Failure&) {
+    connection.reset();
+  }
+}
+
+// --- dead letters that somebody is making ---------------------------------------------------------------------------
+
+// Looks which of these are held, by making each and undoing that. Whether there are any.
+Task<bool> PostgresStore::find_held_letters(Connection& connection, std::map<LetterName, DeadLetter> letters) {
+  bool are_any = false;
+  for (auto& [name, letter] : letters) {
+    if (co_await is_being_made(connection, letter)) {
+      held_letters_.insert_or_assign(name, std::move(letter));
+      are_any = true;
+    } else {
+      held_letters_.erase(name);
+    }
+  }
+  letters_seen_ = host_.elapsed();
+  if (are_any) slow_wake_.ring();
+  co_return are_any;
+}
+
+Task<bool> PostgresStore::is_being_made(Connection& connection, const DeadLetter& letter) {
+  begin(connection);
+  connection.add("SELECT set_config('lock_timeout', '1ms', true)");
+  connection.add(insert_letter(letter));
+  std::optional<Failure> failure;
+  try {
+    co_await connection.run(settings_.reply_max);
+  } catch (const Failure& found) {
+    failure.emplace(found);
+  }
+  if (failure && failure->lost) throw *failure;
+  connection.add("ROLLBACK");
+  co_await connection.run(settings_.reply_max);
+  co_return failure && failure->state == "55P03";
+}
+
+// --- overdue runs that need something of that -----------------------------------------------------------------------
+
+// They stay the first that are due: for a while they are not looked at, or the others would never have their turn.
+void PostgresStore::leave_out(const PgTables::LeftOut& out) {
+  const Duration until = host_.elapsed() + kLeftOutFor;
+  for (const Seq seq : out.runs) left_out_.insert_or_assign(seq, until);
+  for (const auto& block : out.blocks) left_out_blocks_.insert_or_assign(block, until);
+}
+
+PgTables::LeftOut PostgresStore::find_left_out() {
+  const auto is_over = [now = host_.elapsed()](const auto& one) { return one.second <= now; };
+  std::erase_if(left_out_, is_over);
+  std::erase_if(left_out_blocks_, is_over);
+  PgTables::LeftOut out;
+  for (const auto& [seq, until] : left_out_) out.runs.insert(seq);
+  for (const auto& [block, until] : left_out_blocks_) out.blocks.push_back(block);
+  return out;
+}
+
+}  // namespace latchkey
