@@ -107,10 +107,4 @@ inline Task<Result<Swept>> purge(Store& store, Retention retention, std::uint32_
       [&store, retention, limit](Done<Swept> done) { store.purge(retention, limit, std::move(done)); });
 }
 
-inline Task<Result<std::monostate>> note_duplicates(Store& store, std::vector<DuplicateNote> notes) {
-  return await_reply<std::monostate>([&store, notes = std::move(notes)](Done<std::monostate> done) mutable {
-    store.note_duplicates(std::move(notes), std::move(done));
-  });
-}
-
 }  // namespace latchkey

@@ -74,6 +74,8 @@ class Engine final : public Claims {
     Suppressions suppressions;
     Progress progress;
     std::atomic<std::uint64_t> cached{0};
+    std::atomic<bool> is_writing{false};  // suppressed duplicates
+    std::atomic<bool> fails_writing{false};
   };
 
   static void note(Seen& seen, const ClaimReply& reply, std::string_view caller, Instant now);
@@ -81,7 +83,7 @@ class Engine final : public Claims {
   Duration pause();
   Task<void> sweep_due();
   Task<void> purge_all();
-  Task<void> write_suppressed();
+  void write_suppressed();
   // Whether it went well; logs the first error of a row.
   bool check(const char* what, const std::optional<Error>& error);
 

@@ -119,6 +119,30 @@ TEST_F(EngineTest, StoppingInTheMiddleOfASweepIsNothingToWarnOf) {
   waiting.step();
 }
 
+TEST_F(EngineTest, NoSweepWaitsForDuplicatesToBeWritten) {
+  sim::QueuedStore waiting(bench.store);
+  Engine tended{waiting, bench.clock, {}};
+  ClaimRequest request = claim_of("a");
+  request.lease = 2s;
+  request.on_doubt = OnDoubt::hold;
+  for (int i = 0; i < 2; ++i) {
+    tended.claim(request, [](const Result<ClaimReply>& reply) { EXPECT_TRUE(reply); });
+    waiting.step();
+  }
+  asio::cancellation_signal stop;
+  asio::co_spawn(bench.io, tended.tend(),
+                 asio::bind_cancellation_slot(stop.slot(), [](std::exception_ptr broken) { EXPECT_FALSE(broken); }));
+  bench.run();
+  EXPECT_GE(bench.clock.elapsed(), 2s);
+  EXPECT_EQ(waiting.step(), 2u) << "both wait for the store, neither for the other";
+  const auto run = bench.store.find_latest(name_of(request));
+  EXPECT_TRUE((*run)->as<InDoubt>());
+  EXPECT_EQ((*bench.store.find_duplicates((*run)->id()))->counts.front().count, 1u);
+  stop.emit(asio::cancellation_type::terminal);
+  bench.run();
+  waiting.step();
+}
+
 TEST_F(EngineTest, RefusesWhatIsBeyondTheLimitsEachOnItsOwn) {
   ClaimRequest bad = claim_of(std::string(513, 'k'));
   EXPECT_EQ(play(bench, claim(engine, bad)).error().code, Code::INVALID_ARGUMENT);

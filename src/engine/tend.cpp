@@ -27,7 +27,7 @@ Task<void> Engine::tend() {
       co_await sweep_due();
       const Duration now = clock_.elapsed();
       if (now >= write_at) {
-        co_await write_suppressed();
+        write_suppressed();
         write_at = now + kPauseMax;
       }
       if (now >= purge_at) {
@@ -66,13 +66,22 @@ Task<void> Engine::purge_all() {
   }
 }
 
-Task<void> Engine::write_suppressed() {
+// Nothing waits for it: whatever holds it up, leases end in time.
+void Engine::write_suppressed() {
+  if (seen_->is_writing.load()) return;
   std::vector<DuplicateNote> notes = seen_->suppressions.drain();
-  if (notes.empty()) co_return;
-  const Result<std::monostate> written = co_await note_duplicates(store_, notes);
-  // Cancelled while it waited: the store has them and will write them, and giving them back would count them twice.
-  if (!written && written.error().code == Code::REQUEST_TIMEOUT) co_return;
-  if (!check("writing suppressed duplicates", error_of(written))) seen_->suppressions.give_back(std::move(notes));
+  if (notes.empty()) return;
+  seen_->is_writing = true;
+  auto copy = notes;
+  store_.note_duplicates(
+      std::move(copy), [seen = seen_, notes = std::move(notes)](const Result<std::monostate>& written) mutable {
+        if (!written) seen->suppressions.give_back(std::move(notes));
+        const bool was_failing = seen->fails_writing.exchange(!written);
+        if (!written && !was_failing)
+          spdlog::warn("writing suppressed duplicates failed and will be tried again: {}", to_string(written.error()));
+        if (written && was_failing) spdlog::info("writing suppressed duplicates works again");
+        seen->is_writing = false;
+      });
 }
 
 bool Engine::check(const char* what, const std::optional<Error>& error) {

@@ -1,4 +1,4 @@
-// One user's open transaction, and what Latchkey does for everybody: ending leases, purging. What the transaction holds is left for later; the rest is not.
+// One user's open transaction, and what Latchkey does for everybody: ending leases, counting, purging. What the transaction holds is left for later; the rest is not.
 #include <thread>
 
 #include "conformance/store_test.hpp"
@@ -156,6 +156,28 @@ TEST_F(PostgresHeld, APurgeLeavesOutWhoseKeyIsHeld) {
   EXPECT_EQ(verbs().purge({.done = 0ms, .failed = 0ms}).changed, 1u);
   holder.execute("COMMIT");
   EXPECT_EQ(verbs().purge({.done = 0ms, .failed = 0ms}).changed, 1u);
+}
+
+TEST_F(PostgresHeld, DuplicatesOfARunAreCountedWhileSomebodyOwnsIt) {
+  leave_first_tries("a", 2);
+  const Taken own = [&] {
+    add("a", 3, 1);
+    return take("a", 1, 1h).at(0);
+  }();
+  const Uuid other = store_->list({.tenant = "a", .limit = 3}).value().runs.at(2).id();
+  PgClient holder = user();
+  holder.execute("BEGIN; SELECT latchkey.heartbeat(" + name(own) + ")");
+  const auto note = [&] {
+    std::vector<DuplicateNote> notes;
+    for (const RunId& run : {own.run.id(), other, id_of(99)})
+      notes.push_back({run, {.counts = {{"REPLAYED", 1, time_.now(), time_.now()}}, .latest = {}}});
+    await<std::monostate>([&](auto done) { store_->note_duplicates(notes, std::move(done)); });
+  };
+  note();
+  note();
+  for (const RunId& run : {own.run.id(), other})
+    EXPECT_EQ(store_->find_duplicates(run).value().value().counts.at(0).count, 2u);
+  holder.execute("COMMIT");
 }
 
 }  // namespace

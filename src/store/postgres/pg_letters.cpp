@@ -167,25 +167,38 @@ bool PgTables::revoke_token(const std::string& id, Instant now) {
   return true;
 }
 
-void PgTables::add_duplicates(const DuplicateNote& note) {
-  const auto run = find(note.run);
-  if (!run) return;
-  if (!seen_.contains(note.run)) {
-    const Rows& rows = ask(name_of("duplicates", note.run), [&] {
-      return Statement{"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(note.run))};
-    });
-    remember(seen_, note.run);
-    seen_[note.run] = rows.empty() ? Duplicates{} : decode_duplicates(rows.bytes(0, 0));
+// The heads are held, not the runs: nobody but a purge and others who count ever does that, and not for long. Whoever
+// owns a run, in however long a transaction, is not in the way.
+void PgTables::add_all_duplicates(std::span<const DuplicateNote> notes) {
+  Column seqs{Type::int8};
+  std::string name;
+  for (const DuplicateNote& note : notes) {
+    seqs.add(seq_in(note.run));
+    name += to_string(note.run);
   }
-  remember(seen_, note.run);
-  merge_duplicates(seen_[note.run], note.seen);
-  write(
-      {"INSERT INTO latchkey.duplicates (seq, tenant, seen) VALUES ($1, $2, $3) ON CONFLICT (seq) DO UPDATE SET seen = "
-       "excluded.seen",
-       Params()
-           .add(seq_in(note.run))
-           .add(std::string_view(run->head->tenant))
-           .add_bytes(encode_duplicates(seen_[note.run]))});
+  const auto question = [&](const char* sql) { return [&seqs, sql] { return Statement{sql, Params().add(seqs)}; }; };
+  const Rows& held = ask("noted:" + name, question("SELECT r.seq, r.id, r.tenant FROM latchkey.runs r WHERE r.seq = "
+                                                   "ANY($1) ORDER BY r.seq FOR UPDATE SKIP LOCKED"));
+  const Rows& there = ask("noted there:" + name, question("SELECT r.seq FROM latchkey.runs r WHERE r.seq = ANY($1)"));
+  if (there.size() > held.size()) throw Held{};
+  const Rows& stored =
+      ask("duplicates:" + name, question("SELECT d.seq, d.seen FROM latchkey.duplicates d WHERE d.seq = ANY($1)"));
+  std::map<RunId, std::string_view> tenants;
+  for (int row = 0; row < held.size(); ++row) tenants.emplace(held.uuid(row, 1), held.bytes(row, 2));
+  std::map<Seq, Duplicates> before;
+  for (int row = 0; row < stored.size(); ++row)
+    before.emplace(stored.integer(row, 0), decode_duplicates(stored.bytes(row, 1)));
+  for (const DuplicateNote& note : notes) {
+    const auto tenant = tenants.find(note.run);
+    if (tenant == tenants.end()) continue;
+    remember(seen_, note.run);
+    Duplicates& seen = seen_.try_emplace(note.run, before[seq_in(note.run)]).first->second;
+    merge_duplicates(seen, note.seen);
+    write(
+        {"INSERT INTO latchkey.duplicates (seq, tenant, seen) VALUES ($1, $2, $3) ON CONFLICT (seq) DO UPDATE SET seen "
+         "= excluded.seen",
+         Params().add(seq_in(note.run)).add(tenant->second).add_bytes(encode_duplicates(seen))});
+  }
 }
 
 }  // namespace latchkey::pg

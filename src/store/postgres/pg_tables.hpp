@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -161,6 +162,7 @@ class PgTables final : public Tables {
   bool add_token(const TokenRecord& token);
   // The first time stands. False when there is none.
   bool revoke_token(const std::string& id, Instant now);
+  void add_all_duplicates(std::span<const DuplicateNote> notes);
 
   // --- Tables -------------------------------------------------------------------------------------------------------
   std::optional<Run> find(RunId id) override;
@@ -188,7 +190,7 @@ class PgTables final : public Tables {
   std::optional<DeadLetterMember> find_member(Uuid dead_letter, RunId run) override;
   bool add_step(const DeadLetterMember& member, const MemberStep& step) override;
   void erase_members(RunId run) override;
-  void add_duplicates(const DuplicateNote& note) override;
+  void add_duplicates(const DuplicateNote& note) override { add_all_duplicates({&note, 1}); }
   bool do_apart(RunId run, const std::function<void()>& act) override;
 
  private:

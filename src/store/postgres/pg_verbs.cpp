@@ -177,15 +177,10 @@ void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> 
 }
 void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) {
   const auto shared = share(std::move(notes));
-  submit(
-      std::move(done),
-      [shared](Needs& needs) {
-        for (const DuplicateNote& note : *shared) needs.runs.insert(seq_in(note.run));
-      },
-      [shared](Applying with) {
-        for (const DuplicateNote& note : *shared) with.tables.add_duplicates(note);
-        return std::monostate{};
-      });
+  submit(std::move(done), kNothing, [shared](Applying with) {
+    static_cast<PgTables&>(with.tables).add_all_duplicates(*shared);
+    return std::monostate{};
+  });
 }
 // Whatever is written is named: the batch's own mark is enough.
 void PostgresStore::probe(Done<std::monostate> done) {
