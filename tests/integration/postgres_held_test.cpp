@@ -1,4 +1,5 @@
-// One user's open transaction, and what Latchkey does for everybody: ending leases, counting, purging. What the transaction holds is left for later; the rest is not.
+// One user's open transaction, and what Latchkey does for everybody: ending leases, counting, purging, finding itself
+// on another server. What the transaction holds is left for later; the rest is not.
 #include <thread>
 
 #include "conformance/store_test.hpp"
@@ -178,6 +179,25 @@ TEST_F(PostgresHeld, DuplicatesOfARunAreCountedWhileSomebodyOwnsIt) {
   for (const RunId& run : {own.run.id(), other})
     EXPECT_EQ(store_->find_duplicates(run).value().value().counts.at(0).count, 2u);
   holder.execute("COMMIT");
+}
+
+// A standby was promoted; a user's program comes to it before any server does.
+TEST_F(PostgresHeld, NobodyIsLockedOutOfAnotherServer) {
+  add("a", 3, 3);
+  const Taken own = take("a", 3, 1h).at(0);
+  const Won won = std::get<Won>(verbs().claim(a_claim("k", "a")));
+  leave_first_tries("b", 3);
+  PgClient holder = user();
+  holder.execute("UPDATE latchkey.place SET timeline = '00000000'");
+  holder.execute("BEGIN; SELECT latchkey.heartbeat(" + name(own) + "); SELECT latchkey.complete_run('" +
+                 to_string(won.run.id()) + "', " + std::to_string(static_cast<std::uint64_t>(won.fence)) + ", 'r')");
+  const auto another = open(url(), {.clock = &time_, .patience = 2s});
+  const Won later = std::get<Won>(Verbs(*another).claim(a_claim("new", "b")));
+  EXPECT_GT(static_cast<std::uint64_t>(later.fence), 1'000'000'000u) << "the test did not test";
+  EXPECT_EQ(Verbs(*another).sweep().changed, 3u) << "what nobody holds ends";
+  holder.execute("COMMIT");
+  holder.execute("SELECT latchkey.complete_run(" + name(own) + ", 'r')");
+  EXPECT_EQ(another->list({.status = Status::completed}).value().runs.size(), 2u);
 }
 
 }  // namespace

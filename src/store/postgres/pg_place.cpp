@@ -127,10 +127,16 @@ Task<void> PostgresStore::look_around(Connection& connection) {
         {"SELECT setval('latchkey.fences', last_value + $1) FROM latchkey.fences", Params().add(kFencesLost)});
     connection.add(
         {"SELECT setval('latchkey.counters', last_value + $1) FROM latchkey.counters", Params().add(kCountersLost)});
-    connection.add({"UPDATE latchkey.blocks SET lease_until = $1 WHERE session IS NOT NULL AND lease_until > $1", now});
+    // But for what somebody holds: whoever does has asked this server, by its word, since it became the one. Their
+    // leases end by themselves.
+    connection.add(
+        {"UPDATE latchkey.blocks SET lease_until = $1 WHERE lo IN (SELECT b.lo FROM latchkey.blocks b WHERE b.session "
+         "IS NOT NULL AND b.lease_until > $1 FOR UPDATE SKIP LOCKED)",
+         now});
     connection.add(
         {"UPDATE latchkey.states SET lease_until = $1, deadline = CASE deadline WHEN lease_until THEN $1 ELSE "
-         "deadline END WHERE status = 1 AND lease_until > $1",
+         "deadline END WHERE seq IN (SELECT s.seq FROM latchkey.states s WHERE s.status = 1 AND s.lease_until > $1 FOR "
+         "UPDATE SKIP LOCKED)",
          now});
     next_deadline_ms_ = to_ms(clock_->now());
   }
