@@ -52,7 +52,9 @@ Task<std::unique_ptr<Connection>> Connection::connect(Waits& waits, std::string 
   // libpq's own limit holds for its blocking calls only.
   Limit timer(executor);
   std::optional<stream_descriptor> socket;
-  timer.set(limit, [&socket] {
+  bool is_over = false;  // a cancel alone would miss whoever does not wait just then
+  timer.set(limit, [&] {
+    is_over = true;
     if (socket) socket->cancel();
   });
   for (PostgresPollingStatusType poll = PGRES_POLLING_WRITING; poll != PGRES_POLLING_OK;) {
@@ -60,8 +62,9 @@ Task<std::unique_ptr<Connection>> Connection::connect(Waits& waits, std::string 
       throw Failure("", PQerrorMessage(handle.get()), true);
     // The socket may be another one at each step: the next host of several.
     socket.emplace(executor, PQsocket(handle.get()));
-    const bool is_ready = co_await waits.wait(
-        *socket, poll == PGRES_POLLING_READING ? stream_descriptor::wait_read : stream_descriptor::wait_write);
+    const bool is_ready =
+        !is_over && co_await waits.wait(*socket, poll == PGRES_POLLING_READING ? stream_descriptor::wait_read
+                                                                               : stream_descriptor::wait_write);
     socket->release();
     socket.reset();
     if (!is_ready) throw Failure("", "no answer in time", true);
@@ -118,7 +121,7 @@ void Connection::add(const Statement& statement) {
 }
 
 Task<void> Connection::wait(stream_descriptor::wait_type what) {
-  if (!co_await waits_.wait(socket_, what)) raise();
+  if (is_over_ || !co_await waits_.wait(socket_, what)) raise();
 }
 
 // The server may answer before it has read everything: both sides would wait if only one were served.
@@ -140,7 +143,11 @@ Task<PGresult*> Connection::next_result() {
 
 Task<std::vector<Rows>> Connection::run(Duration limit) {
   warned_ = false;
-  limit_.set(limit, [this] { socket_.cancel(); });
+  is_over_ = false;
+  limit_.set(limit, [this] {
+    is_over_ = true;
+    socket_.cancel();
+  });
   auto results = co_await collect();
   limit_.stop();
   co_return results;

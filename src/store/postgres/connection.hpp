@@ -80,6 +80,7 @@ class Connection {
   std::unordered_map<std::string, std::string> names_;
   bool keeps_plans_ = false;
   Limit limit_;
+  bool is_over_ = false;  // the time of this run()
   bool lost_ = false;
   bool warned_ = false;
 };
