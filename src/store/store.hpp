@@ -106,8 +106,8 @@ class Store : public Claims {
   // When sweep() has something to do next; none when nothing is open.
   virtual std::optional<Instant> next_deadline() = 0;
 
-  // It will be closed: what waits for a server elsewhere, reads too, is answered within a few seconds from now, be it
-  // that it is not known. Everything may still be asked. Any thread; a second call does nothing.
+  // It will be closed: what waits for a server elsewhere that is silent is answered within a few seconds from now, be it
+  // that it is not known. Everything may still be asked, and is answered. Any thread; a second call does nothing.
   virtual void close_soon() {}
 
   // Cold things: dead letters, tokens.

@@ -125,5 +125,55 @@ TEST_F(PostgresClose, ItAnswersAsEverUntilThen) {
   EXPECT_TRUE(last.get());
 }
 
+// However long ago it was told to close: whoever sends a large body is still to be answered, and what is written behind
+// comes last of all.
+TEST_F(PostgresClose, ADatabaseThatAnswersIsAskedAsEver) {
+  store_ = open(url(), settings(200ms));
+  store_->close_soon();
+  const Duration start = clock_.elapsed();
+  std::uint32_t i = 0;
+  do {
+    const auto claimed = claim("k" + std::to_string(++i)).get();
+    ASSERT_TRUE(claimed) << to_string(claimed.error());
+    const Won won = std::get<Won>(*claimed);
+    Verbs(*store_).settle({{}, won.run.id(), won.fence, Complete{"r", {}}});
+    const auto found = store_->find({}, won.run.id());
+    ASSERT_TRUE(found) << to_string(found.error());
+  } while (clock_.elapsed() - start < 1500ms);
+  Claim last = claim("last");
+  store_.reset();
+  EXPECT_TRUE(last.get());
+}
+
+// Nor is a connection given up that is about to answer, whenever that is.
+TEST_F(PostgresClose, AnAnswerThatTakesAMomentIsWaitedFor) {
+  store_ = open(proxy_.url(database()), settings(200ms));
+  ASSERT_TRUE(claim("first").get());
+  proxy_.slow_all(150ms);
+  Claim claimed = claim("k");
+  auto read = std::async(std::launch::async, [this] { return store_->list({}); });
+  store_->close_soon();
+  EXPECT_TRUE(claimed.get());
+  EXPECT_TRUE(read.get());
+}
+
+// One that falls silent then: there is one end to it, however much waits.
+TEST_F(PostgresClose, SilenceAfterThatTimeEndsItForAll) {
+  PostgresSettings one_by_one = settings(200ms);
+  one_by_one.batch = 1;
+  store_ = open(proxy_.url(database()), one_by_one);
+  store_->close_soon();
+  const Duration start = clock_.elapsed();
+  while (clock_.elapsed() - start < 500ms) ASSERT_TRUE(store_->list({}));
+  proxy_.hush_all();
+  std::vector<Claim> waiting;
+  for (int i = 0; i < 30; ++i) waiting.push_back(claim("k" + std::to_string(i)));
+  const Duration hushed = clock_.elapsed();
+  EXPECT_EQ(store_->list({}).error().code, Code::STORE_UNAVAILABLE);
+  store_.reset();
+  EXPECT_LT(clock_.elapsed() - hushed, 2s + kSlack);
+  for (Claim& one : waiting) expect_unavailable(one, kUnchanged);
+}
+
 }  // namespace
 }  // namespace latchkey

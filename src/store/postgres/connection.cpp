@@ -29,20 +29,23 @@ std::string name_by_text(const std::string& sql, const std::vector<Oid>& types) 
 
 Task<bool> Waits::wait(Socket& socket, Socket::wait_type what) {
   if (has_ended_) co_return false;
-  waiting_.insert(&socket);
+  waiting_.emplace(&socket, 0);
   boost::system::error_code problem;
   co_await socket.async_wait(what, asio::redirect_error(asio::use_awaitable, problem));
   waiting_.erase(&socket);
+  // That something can be sent says nothing of who is to read it.
+  if (!problem && what == Socket::wait_read) unheard_ = 0;
   co_return !problem;
 }
 
-void Waits::give_up() {
-  for (Socket* socket : waiting_) socket->cancel();
-}
-
-void Waits::end() {
-  has_ended_ = true;
-  give_up();
+void Waits::pass_moment(Patience patience) {
+  for (auto& [socket, moments] : waiting_) moments += 1;
+  if (!waiting_.empty()) unheard_ += 1;
+  if (patience == Patience::endless) return;
+  are_last_ = patience == Patience::last;
+  has_ended_ |= are_last_ && unheard_ >= 2 * kSilence;
+  for (auto& [socket, moments] : waiting_)
+    if (has_ended_ || moments >= kSilence) socket->cancel();
 }
 
 Task<std::unique_ptr<Connection>> Connection::connect(Waits& waits, std::string url, Duration limit) {

@@ -6,9 +6,9 @@
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,21 +20,31 @@
 
 namespace latchkey::pg {
 
-// Where connections of one io_context wait for their servers, so that all can be told to wait no longer. Not safe from
-// other threads; outlives the connections.
+// Where connections of one io_context wait for their servers, so that those who hear nothing can be told to wait no
+// longer. Not safe from other threads; outlives the connections.
+//
+// It counts moments, not the time since anybody decided to stop: a server that answers is waited for as ever.
 class Waits {
  public:
   using Socket = boost::asio::posix::stream_descriptor;
-  // Whether it is ready: not, when it was told so.
+  static constexpr Duration kMoment = std::chrono::milliseconds{100};
+  static constexpr unsigned kSilence = 10;  // moments without a word: a second
+  // endless: as each one's own limit says.
+  // some:    who has heard nothing for kSilence gives up; the connection is lost.
+  // last:    the same; and when nobody has heard anything for twice as long, nobody waits any more.
+  enum class Patience : std::uint8_t { endless, some, last };
+
+  // Whether it is ready: not, when it gave up.
   Task<bool> wait(Socket& socket, Socket::wait_type what);
-  // Those that wait now give up; their connections are lost.
-  void give_up();
-  // And so does everybody from now on.
-  void end();
+  // A moment has passed: to be told from when on it matters. From one patience to the next only.
+  void pass_moment(Patience patience);
+  bool are_last() const { return are_last_; }
   bool has_ended() const { return has_ended_; }
 
  private:
-  std::set<Socket*> waiting_;
+  std::map<Socket*, unsigned> waiting_;  // for how many moments
+  unsigned unheard_ = 0;                 // moments in which somebody waited, since anybody heard something
+  bool are_last_ = false;
   bool has_ended_ = false;
 };
 

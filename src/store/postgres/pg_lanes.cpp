@@ -185,7 +185,9 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
     // From the first failure on: a connection that went silent has taken longer than any patience by itself.
     if (!failing_since) failing_since = host_.elapsed();
     const Duration waited = host_.elapsed() - *failing_since;
-    if (!may_go_on || is_over || waited >= (attempt.is_unknown ? kUnknownMost : settings_.patience)) {
+    Duration patience = attempt.is_unknown ? kUnknownMost : settings_.patience;
+    if (waits_.are_last()) patience = std::min(patience, kLastPatience);
+    if (!may_go_on || is_over || waited >= patience) {
       spdlog::error("postgres: a batch of {} was not written: {}", batch.size(), failure->what());
       Error error = describe(*failure);
       if (attempt.is_unknown) error.detail = "given up before it was known whether this was kept: ask again";

@@ -53,13 +53,19 @@ void PostgresStore::close_soon() {
   boost::asio::post(context_, [this] { start_closing(); });
 }
 
-// A connection that is silent is given up while there is time to ask on another one what became of its commit.
 void PostgresStore::start_closing() {
   if (tasks_left_ == 0 || std::exchange(closes_soon_, true)) return;
-  const Duration half = settings_.close_max / 2;
-  close_limit_.set(half, [this, half] {
-    waits_.give_up();
-    close_limit_.set(settings_.close_max - half, [this] { waits_.end(); });
+  watch_silence(Duration{0});
+}
+
+// A connection that is silent is given up while there is time to ask on another one what became of its commit.
+void PostgresStore::watch_silence(Duration since) {
+  using Waits = pg::Waits;
+  close_limit_.set(Waits::kMoment, [this, now = since + Waits::kMoment] {
+    waits_.pass_moment(now < settings_.close_max / 2 ? Waits::Patience::endless
+                       : now < settings_.close_max   ? Waits::Patience::some
+                                                     : Waits::Patience::last);
+    watch_silence(now);
   });
 }
 

@@ -10,7 +10,7 @@
 // was certainly not kept is answered STORE_UNAVAILABLE.
 //
 // Closing: what waits is answered. A database that says nothing is waited for as long as close_max, whatever it is that
-// waits; a commit that is unknown then is answered so.
+// waits; a commit that is unknown then is answered so. One that answers is asked as ever, until it is closed.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ struct PostgresSettings {
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
   Duration reply_max = std::chrono::seconds{15};  // for one round trip, or one read, before the connection is given up
-  Duration close_max = std::chrono::seconds{5};   // for all that waits for the database, once it is to be closed
+  Duration close_max = std::chrono::seconds{5};   // with a database that says nothing, once it is to be closed
 };
 
 class PgCommand {
@@ -137,6 +137,8 @@ class PostgresStore final : public Store, private Records {
   static constexpr Duration kLeftOutFor = std::chrono::seconds{1};
   // How long it is tried to find out what became of a commit: less than the names of batches are kept.
   static constexpr Duration kUnknownMost = std::chrono::minutes{30};
+  // And how long anything is tried again once close_max is over.
+  static constexpr Duration kLastPatience = std::chrono::seconds{1};
   static constexpr const char* kNextDeadline =
       "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
       "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
@@ -168,6 +170,8 @@ class PostgresStore final : public Store, private Records {
 
   void spawn(Task<void> task);
   void start_closing();
+  // So long after that.
+  void watch_silence(Duration since);
   // pg_lanes.cpp
   Task<void> work();
   Task<void> work_slowly();

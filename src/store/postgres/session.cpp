@@ -24,9 +24,10 @@ class Talk {
 
   // A socket that failed is ready, too: libpq says what it is.
   void wait(short what) {
+    const Duration since = clock_.elapsed();
     while (true) {
       const nfds_t count = last_call_.is_set() ? 1 : 2;  // it is ready from then on
-      const Duration left = last_call_.cap(until_) - clock_.elapsed();
+      const Duration left = last_call_.cap(until_, since) - clock_.elapsed();
       if (left <= Duration{0}) throw Failure("", "no answer in time", true);
       std::array<pollfd, 2> both{{{PQsocket(handle_), what, 0}, {last_call_.descriptor(), POLLIN, 0}}};
       const int ready = ::poll(both.data(), count, static_cast<int>(std::min<std::int64_t>(left.count(), 60'000)));
@@ -101,10 +102,16 @@ void Sessions::end_within(Duration span) {
 
 Sessions::Handle Sessions::borrow(Duration until) {
   std::unique_lock lock(mutex_);
-  while (lent_ >= most_) {
-    const Duration left = last_call_.cap(until) - clock_.elapsed();
-    if (left <= Duration{0}) throw Failure("", "every connection for reads waits for its answer", false);
-    returned_.wait_for(lock, left);
+  const Duration since = clock_.elapsed();
+  for (bool must_wait = lent_ >= most_; must_wait;) {
+    const Duration left = last_call_.cap(until, since) - clock_.elapsed();
+    // Also when one was given up just now, or all who wait would have another moment, one after the other.
+    if (left <= Duration{0}) {
+      returned_.notify_one();  // it may be for somebody else
+      throw Failure("", "every connection for reads waits for its answer", false);
+    }
+    must_wait = lent_ >= most_;
+    if (must_wait) returned_.wait_for(lock, left);
   }
   lent_ += 1;
   Handle handle{nullptr, &PQfinish};
@@ -195,13 +202,14 @@ Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& st
            .add(std::string_view(tenant ? *tenant : ""))
            .add(std::string_view(std::to_string(std::max<std::int64_t>(limit_.count(), 1))))},
       statement};
+  const Duration begun = clock_.elapsed();
   try {
     return run_once(both, until);
   } catch (const Failure& failure) {
     if (!failure.lost) throw;
     // The others may be as dead: a restarted server has closed them all.
     forget_idle();
-    if (clock_.elapsed() >= last_call_.cap(until)) throw;
+    if (clock_.elapsed() >= last_call_.cap(until, begun)) throw;
   }
   return run_once(both, until);
 }

@@ -18,10 +18,12 @@
 
 namespace latchkey::pg {
 
-// A time by which all waiting ends, once it is set. Whoever waits for a descriptor waits for this one too, and looks
-// again when it is ready.
+// A time by which all waiting ends, once it is set: but whoever begins to wait about then, or later, has a moment for
+// it, as a server that answers is asked as ever. Whoever waits for a descriptor waits for this one too, and looks again
+// when it is ready.
 class LastCall {
  public:
+  static constexpr Duration kMoment = std::chrono::seconds{1};
   LastCall();
   ~LastCall();
   LastCall(const LastCall&) = delete;
@@ -29,7 +31,10 @@ class LastCall {
   // By a clock's elapsed(). The first time counts.
   void set(Duration until);
   bool is_set() const { return until_.load() != Duration::max(); }
-  Duration cap(Duration until) const { return std::min(until, until_.load()); }
+  // For who waits since then.
+  Duration cap(Duration until, Duration since) const {
+    return std::min(until, std::max(until_.load(), since + kMoment));
+  }
   int descriptor() const { return descriptor_; }
 
  private:
@@ -50,7 +55,7 @@ class Sessions {
   Rows run(const std::optional<std::string>& tenant, const Statement& statement, Duration until);
   // What begins now must end then.
   Duration next_limit() { return clock_.elapsed() + limit_; }
-  // Nothing waits for longer than that from now, whether it waits already or is asked for later.
+  // From then on nothing waits for longer than a moment, whether it waits already or is asked for later.
   void end_within(Duration span);
 
  private:
