@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "server/service.hpp"
+#include "server/start_watch.hpp"
 
 namespace latchkey {
 namespace {
@@ -59,11 +60,13 @@ Result<void> serve(ServeSettings settings, std::ostream& out) {
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts: they inherit it
   signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files (ulimit -f): the store is full then, as on a full disk
+  StartWatch watch(signals);
   auto service = Service::start(settings);
+  const auto early = watch.finish();
   if (!service) return std::unexpected(service.error());
   if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
-  say_where_things_are(out, **service, settings);
-  const int signal = wait_for_signal();
+  if (!early) say_where_things_are(out, **service, settings);
+  const int signal = early ? *early : wait_for_signal();
   spdlog::info("stopping: requests in flight are finished; a second signal ends it at once");
   std::thread([] { _exit(128 + wait_for_signal()); }).detach();
   (*service)->stop();

@@ -48,6 +48,16 @@ class ServePostgres : public CliTest {
     EXPECT_EQ(server.finish(), 0) << server.err;
     EXPECT_THAT(server.err, HasSubstr("stopped by signal 15"));
   }
+  // Though it has not begun to serve, and nothing lets it.
+  static void expect_an_early_end(Process& server, int signal) {
+    SystemClock clock;
+    const Duration start = clock.elapsed();
+    server.signal(signal);
+    EXPECT_EQ(server.finish(), 0) << server.err;
+    EXPECT_LT(clock.elapsed() - start, std::chrono::seconds{5});
+    EXPECT_EQ(server.out, "");
+    EXPECT_THAT(server.err, HasSubstr("stopped by signal " + std::to_string(signal) + " before it served"));
+  }
   // The same database, with another name and password of the user, another host, another database.
   std::string url(const std::string& user, const std::string& host, const std::string& database) const {
     return "postgres://" + user + "@" + host + "/" + database;
@@ -107,6 +117,35 @@ TEST_F(ServePostgres, EndsInTimeWhileTheDatabaseIsSilent) {
   const Duration start = clock.elapsed();
   stop(*server);
   EXPECT_LT(clock.elapsed() - start, std::chrono::seconds{8});
+}
+
+// From its first word, and from its COMMIT of the schema on.
+TEST_F(ServePostgres, ASignalEndsAStartThatIsNotAnswered) {
+  FaultProxy proxy(PgServer::instance().port());
+  proxy.hush_all();
+  auto one = start(serve_words(proxy.url(name())));
+  while (proxy.unheard() == 0) {
+  }
+  expect_an_early_end(*one, SIGINT);
+  proxy.cut_all();
+  proxy.arm(Fault{FaultAt::commit_asked, FaultHow::swallow});
+  auto other = start(serve_words(proxy.url(name())));
+  while (proxy.fired() == 0) {
+  }
+  expect_an_early_end(*other, SIGTERM);
+  proxy.cut_all();
+  stop(*serve(database_));
+}
+
+TEST_F(ServePostgres, ASignalEndsAStartThatWaitsForAnothersMigration) {
+  PgClient other(database_);
+  other.execute("BEGIN; SELECT pg_advisory_xact_lock(7420, hashtext('latchkey.migrations'))");
+  auto server = start(serve_words(database_));
+  PgClient(database_).wait_until(
+      "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'");
+  expect_an_early_end(*server, SIGTERM);
+  other.execute("ROLLBACK");
+  stop(*serve(database_));
 }
 
 TEST_F(ServePostgres, ADatabaseThatCannotBeReachedIsSaid) {
