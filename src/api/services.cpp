@@ -45,7 +45,7 @@ Result<std::optional<std::string>> Call::find_tenant(std::string_view named) {
 
 std::string line_of(const Call& call) {
   if (call.tenant) return *call.tenant;
-  if (!call.principal) return "";
+  if (!call.principal) return std::string(call.request.path);  // no tenant's name has a slash
   return call.principal->tenants.empty() ? "*" : call.principal->tenants.front();
 }
 

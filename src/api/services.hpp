@@ -71,7 +71,7 @@ struct Call {
 };
 
 // Where it waits in the backroom: with others of its tenant. What is for all tenants has a line of its own, and so has
-// what anybody may ask.
+// each thing that anybody may ask.
 std::string line_of(const Call& call);
 
 // Moves the answer and `work` to the backroom: work(answer).

@@ -84,6 +84,22 @@ TEST_F(PostgresSilentApi, ATenantsSlowListsHoldUpNoOther) {
   for (auto& list : slow) EXPECT_EQ(list.get().status, 200);
 }
 
+// Whoever looks at the metrics again and again must not have it taken out of service.
+TEST_F(PostgresSilentApi, SlowMetricsHoldUpNoReadiness) {
+  PgClient holder(url_);
+  holder.execute("BEGIN; LOCK TABLE latchkey.dead_letters");
+  std::vector<std::future<Heard>> slow;
+  for (int i = 0; i < 20; ++i) slow.push_back(std::async(std::launch::async, [&] { return caller().get("/metrics"); }));
+  PgClient(url_).wait_until(
+      "SELECT count(*) = 4 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
+  const Duration start = clock_.elapsed();
+  EXPECT_EQ(caller().get("/readyz").status, 200);
+  EXPECT_LT(clock_.elapsed() - start, 5s);
+  for (auto& one : slow) EXPECT_NE(one.wait_for(0s), std::future_status::ready) << "the test did not test";
+  holder.execute("ROLLBACK");
+  for (auto& one : slow) EXPECT_EQ(one.get().status, 200);
+}
+
 // With reads under way and others behind them, a write, and somebody who waits for a run.
 TEST_F(PostgresSilentApi, StoppingTakesSecondsAndEverybodyIsAnswered) {
   const std::string id = caller().claim("k").at("/run/id");
