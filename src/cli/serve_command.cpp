@@ -1,6 +1,7 @@
 #include "cli/serve_command.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "cli/place.hpp"
 #include "server/serve.hpp"
@@ -17,16 +18,24 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
   serve_app->add_option("--listen", settings->listen, "Address and port")
       ->envname("LATCHKEY_LISTEN")
       ->capture_default_str();
-  serve_app->add_option("--store", settings->store, "The store, sqlite:FILE or postgres://… (default: latchkey.db in the data folder)")
-      ->envname("LATCHKEY_STORE");
+  const CLI::Option* const store =
+      serve_app
+          ->add_option("--store", settings->store,
+                       "The store, sqlite:FILE or postgres://… (default: latchkey.db in the data folder)")
+          ->envname("LATCHKEY_STORE");
   add_retention(*serve_app, settings->engine.retention);
   serve_app->add_option("--cors-origin", settings->cors_origins, "Whose scripts may call; may be repeated")->take_all();
   serve_app->add_flag("--insecure-listen", settings->insecure_listen,
                       "Listen beyond loopback although there is no TLS");
   serve_app->footer(
       "Examples:\n  latchkey serve\n  latchkey serve --data-dir /var/lib/latchkey --listen 127.0.0.1:7420\n"
-      "  latchkey serve --store sqlite:/srv/latchkey.db --retention 30d");
-  serve_app->callback([settings, &context] {
+      "  latchkey serve --store sqlite:/srv/latchkey.db --retention 30d\n"
+      "  latchkey serve --store 'postgres://latchkey@db/latchkey?sslmode=verify-full'");
+  serve_app->callback([settings, store, &context] {
+    // CLI11 takes an empty variable for none.
+    const bool is_said = store->count() > 0 || std::getenv("LATCHKEY_STORE") != nullptr;
+    if (is_said)
+      if (auto good = check_store(settings->store); !good) return context.report(good.error());
     if (auto known = Place{.data_dir = settings->data_dir}.check(); !known) return context.report(known.error());
     const auto served = serve(*settings, context.out);
     if (served) return context.set_exit(0);

@@ -1,5 +1,6 @@
 #include "server/settings.hpp"
 
+#include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 
@@ -11,7 +12,44 @@ std::unexpected<Error> wrong(std::string_view text) {
               "cannot listen on '" + std::string(text) + "': it must be ADDRESS:PORT, such as 127.0.0.1:7420");
 }
 
+std::unexpected<Error> wrong_store(std::string_view what) {
+  return fail(Code::USAGE,
+              "the store " + std::string(what) +
+                  " is neither sqlite:FILE nor postgres://…: say --store postgres://USER@HOST/DATABASE, "
+                  "or --store sqlite:FILE or a path; without --store it is latchkey.db in the data folder");
+}
+
+constexpr std::string_view kSmall = "abcdefghijklmnopqrstuvwxyz";
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+";
+
+// host=… dbname=…, as libpq takes it.
+bool looks_like_settings(std::string_view store) {
+  store.remove_prefix(std::min(store.find_first_not_of(" \t\n'\""), store.size()));
+  const std::size_t name = std::min(store.find_first_not_of(std::string(kSmall) + "_"), store.size());
+  const std::size_t next = store.find_first_not_of(' ', name);
+  return name > 0 && next != store.npos && store[next] == '=';
+}
+
 }  // namespace
+
+bool names_postgres(std::string_view store) {
+  return store.starts_with("postgres://") || store.starts_with("postgresql://");
+}
+
+Result<void> check_store(std::string_view store) {
+  if (names_postgres(store)) return {};
+  if (store.starts_with("sqlite:")) {
+    store.remove_prefix(7);
+    if (store.empty() || store.contains("://")) return wrong_store("'sqlite:' without a file");
+    return {};
+  }
+  if (store.find_first_not_of(" \t\n") == store.npos) return wrong_store("'' (is a variable unset?)");
+  if (looks_like_settings(store)) return wrong_store("'keyword=value …'");
+  const std::size_t scheme = std::min(store.find_first_not_of(kLetters), store.size());
+  if (store.contains("://") || (scheme > 0 && scheme < store.size() && store[scheme] == ':'))
+    return wrong_store("'" + std::string(store.substr(0, scheme)) + ":…'");
+  return {};
+}
 
 Result<ListenAddress> parse_listen(std::string_view text) {
   const std::size_t colon = text.rfind(':');

@@ -34,6 +34,10 @@ struct ListenAddress {
 
 // INVALID_ARGUMENT unless it is an IP address (or "localhost") and a port.
 Result<ListenAddress> parse_listen(std::string_view text);
+bool names_postgres(std::string_view store);
+// USAGE unless it is postgres://…, sqlite:FILE or a path: what was meant for PostgreSQL must not become a file. Does
+// not repeat it, as there may be a password in it.
+Result<void> check_store(std::string_view store);
 // "127.0.0.1:7420", "[::1]:7420"
 std::string format_address(const std::string& address, std::uint16_t port);
 

@@ -129,6 +129,29 @@ TEST_F(Serve, TheStoreMayLieElsewhere) {
   EXPECT_EQ(call({"serve", "--retention", "soon"}).exit, 2);
 }
 
+// What was meant for PostgreSQL must not become a file, nor a password be printed.
+TEST_F(Serve, AStoreThatIsNoStoreIsRefusedAndNothingIsMade) {
+  for (const char* store : {"", " ", "host=127.0.0.1 dbname=app password=Sesame", " dbname = Sesame", "postgres:Sesame",
+                            "PostgreSQL://Sesame/app", "postgresql+psycopg://u:Sesame@h/app", "sqlite:"}) {
+    const Answer refused = call({"serve", "--listen", "127.0.0.1:0", "--store", store});
+    EXPECT_EQ(refused.exit, 2) << store;
+    EXPECT_THAT(refused.err, HasSubstr("latchkey: USAGE: the store '")) << store;
+    EXPECT_THAT(refused.err, HasSubstr("--store postgres://USER@HOST/DATABASE")) << store;
+    EXPECT_THAT(refused.err, Not(HasSubstr("Sesame")));
+  }
+  environment_ = {"LATCHKEY_STORE="};
+  EXPECT_EQ(call({"serve", "--listen", "127.0.0.1:0"}).exit, 2);
+  environment_ = {"LATCHKEY_STORE=host=127.0.0.1"};
+  EXPECT_EQ(call({"serve", "--listen", "127.0.0.1:0"}).exit, 2);
+  EXPECT_FALSE(std::filesystem::exists(data_dir_));
+  for (const std::string& store : {file("a=b.db"), "sqlite:" + file("host=x"), file("it's 7:30.db")}) {
+    auto server = start({"serve", "--listen", "127.0.0.1:0", "--store", store});
+    EXPECT_THAT(server->read_line(), HasSubstr("http://")) << store;
+    server->signal(SIGTERM);
+    EXPECT_EQ(server->finish(), 0);
+  }
+}
+
 TEST_F(Serve, AStoreThatIsTakenAwayIsNotWrittenIntoTheVoid) {
   auto server = serve();
   ASSERT_EQ(call(run("kept", "echo out")).exit, 0);
