@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <istream>
 #include <ostream>
 
@@ -73,7 +74,12 @@ void up(const MigrateOptions& options, const CliContext& context) {
   bool any = false;
   RunSettings settings = run_settings(options, context, "applied");
   settings.on_done = [&any, done = settings.on_done](const Migration& one) { any = true, done(one); };
-  run_up(*target, read_files(options), settings);
+  try {
+    run_up(*target, read_files(options), settings);
+  } catch (const Stop& stop) {
+    if (!options.is_own()) throw;
+    throw Stop(stop.code, leave_out_known_roles(stop.what(), options.database));
+  }
   if (!any && !options.json) context.out << "nothing to do\n";
 }
 
@@ -146,6 +152,18 @@ void plan(const MigrateOptions& options, const CliContext& context) {
   print_plans(context.out, files, options.as());
 }
 
+// A whole number; CLI11's own checks say a wrong one with the range of all doubles.
+CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,
+                        const std::string& description) {
+  const auto read = [name, least, &into](const std::string& text) {
+    const char* const end = text.data() + text.size();
+    const auto [at, fault] = std::from_chars(text.data(), end, into);
+    if (fault == std::errc{} && at == end && into >= least) return;
+    throw CLI::ValidationError(name, fmt::format("`{}` is no whole number from {} on", plain(text, 40), least));
+  };
+  return command.add_option_function<std::string>(name, read, description)->type_name("NUMBER");
+}
+
 CLI::App* add(CLI::App& migrate, const std::string& name, const std::string& description, const Options& options,
               const CliContext& context, void (*work)(const MigrateOptions&, const CliContext&)) {
   CLI::App* const command = migrate.add_subcommand(name, description);
@@ -170,7 +188,7 @@ CLI::App* add(CLI::App& migrate, const std::string& name, const std::string& des
 void add_up(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
   CLI::App* const command = add(migrate, "up", "Apply what is pending, oldest first", options, context, &up);
-  command->add_option("--to", options->to, "The last one to apply (default: all)")->check(CLI::NonNegativeNumber);
+  add_number(*command, "--to", options->to, 0, "The last one to apply (default: all)");
   add_duration(*command, "--wait", options->wait, "How long to wait for another runner (default: 1m)");
   command->footer(
       "Examples:\n  latchkey migrate up --database postgres://latchkey@db/latchkey\n"
@@ -180,11 +198,8 @@ void add_up(CLI::App& migrate, const CliContext& context) {
 void add_down(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
   CLI::App* const command = add(migrate, "down", "Take back what was applied, newest first", options, context, &down);
-  CLI::Option* const steps = command->add_option("--steps", options->steps, "How many")->check(CLI::PositiveNumber);
-  steps->capture_default_str();
-  command->add_option("--to", options->to, "Down to this number, which stays applied; 0: all")
-      ->check(CLI::NonNegativeNumber)
-      ->excludes(steps);
+  CLI::Option* const steps = add_number(*command, "--steps", options->steps, 1, "How many (default: 1)");
+  add_number(*command, "--to", options->to, 0, "Down to this number, which stays applied; 0: all")->excludes(steps);
   command->add_flag("--yes", options->yes, "The plan's steps are done: do not ask");
   add_duration(*command, "--wait", options->wait, "How long to wait for another runner (default: 1m)");
   command->footer(

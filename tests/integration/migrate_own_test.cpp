@@ -134,6 +134,26 @@ TEST_P(OwnMigrations, AServerNeedNotBeTheOwner) {
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.check_security()"), "0");
 }
 
+// The roles are the whole server's: what is there already cannot be made again.
+TEST_P(OwnMigrations, TheRemedyForMissingRolesCanBePasted) {
+  PgClient admin(PgServer::instance().url("postgres"));
+  const std::string other = make_pg_database();
+  ASSERT_TRUE(prepare_own_schema(other, random_));  // has made them
+  admin.execute("DROP ROLE IF EXISTS bare_owner; CREATE ROLE bare_owner LOGIN");
+  std::string url = database();
+  admin.execute("ALTER DATABASE " + url.substr(url.rfind('/') + 1) + " OWNER TO bare_owner");
+  url.replace(url.find("latchkey@"), 9, "bare_owner@");
+  const auto server = prepare_own_schema(url, random_);
+  ASSERT_FALSE(server);
+  for (const std::string& said : {server.error().detail, call({"migrate", "up", "--database", url}).err}) {
+    EXPECT_THAT(said, Not(HasSubstr("CREATE ROLE"))) << said;
+    const std::size_t from = said.find("once: ");
+    ASSERT_NE(from, said.npos) << said;
+    admin.execute(said.substr(from + 6, said.rfind(';') - from - 6));
+  }
+  EXPECT_EQ(call({"migrate", "up", "--database", url}).exit, 0);
+}
+
 TEST_P(OwnMigrations, AnOwnerWhoIsNoSuperuserCanDoItAll) {
   PgClient admin(PgServer::instance().url("postgres"));
   admin.execute("DROP ROLE IF EXISTS plain_owner; CREATE ROLE plain_owner LOGIN CREATEROLE CREATEDB");

@@ -136,6 +136,18 @@ TEST_P(Migrate, DownTakesOneBackAndSaysTheRisk) {
   EXPECT_EQ(migrate("up").out, "0001_one applied\n0002_two applied\n0003_three applied\n");
 }
 
+TEST_P(Migrate, AWrongNumberIsSaidShortly) {
+  add_tables(1);
+  for (const Words& wrong :
+       {Words{"--steps", "0"}, {"--to", "abc"}, {"--to", "-1"}, {"--to", "1x"}, {"--to", "99999999999999999999"}}) {
+    const Answer refused = migrate("down", wrong);
+    EXPECT_EQ(refused.exit, 2);
+    EXPECT_THAT(refused.err, HasSubstr("`" + wrong[1] + "` is no whole number from "));
+    EXPECT_LT(refused.err.size(), 150u) << refused.err;
+  }
+  EXPECT_EQ(migrate("up", {"--to", "-1"}).exit, 2);
+}
+
 TEST_P(Migrate, AFailedDownLeavesItApplied) {
   add_tables(1);
   write("0001_one.down.sql", "DROP TABLE one;\nDROP TABLE nowhere;\n");
