@@ -7,9 +7,9 @@
 namespace latchkey {
 
 Result<std::unique_ptr<Desk>> open_desk(const Place& place, const CliContext& context) {
-  std::string address = place.server;
-  if (address.empty())
-    if (auto known = place.check(); !known) return std::unexpected(known.error());
+  const auto found = place.find_server();
+  if (!found) return std::unexpected(found.error());
+  std::string address = *found;
   if (address.empty()) address = StoreLock::find_server(place.store_file()).value_or("");
   if (address.empty()) return std::make_unique<EmbeddedDesk>(place, context.clock, context.random);
   auto server = RemoteServer::at(address, place, context.clock);

@@ -12,6 +12,8 @@
 #include <fstream>
 
 #include "base/time.hpp"
+#include "server/settings.hpp"
+#include "server/signpost.hpp"
 
 namespace latchkey {
 namespace {
@@ -39,6 +41,23 @@ std::string default_data_dir() {
 Result<void> Place::check() const {
   if (!data_dir.empty()) return {};
   return fail(Code::USAGE, "this user has no home directory: say with --data-dir where the store is");
+}
+
+Result<std::string> Place::find_server() const {
+  if (!server.empty()) return server;
+  if (names_postgres(variable("LATCHKEY_STORE")))
+    return fail(Code::USAGE,
+                "LATCHKEY_STORE names PostgreSQL, which commands reach through a server: say --server URL (or unset "
+                "LATCHKEY_STORE to use the data folder)");
+  if (auto known = check(); !known) return std::unexpected(known.error());
+  const auto found = Signpost::find(data_dir);
+  if (!found) return "";
+  if (found->address) return *found->address;
+  return fail(Code::SERVER_UNREACHABLE,
+              data_dir +
+                  " is the data folder of a server on PostgreSQL, which is not running: start "
+                  "it, or say --server URL (to begin an embedded store here, remove " +
+                  Signpost::path_in(data_dir) + ")");
 }
 
 std::string Place::read_token() const {

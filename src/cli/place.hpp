@@ -21,6 +21,10 @@ struct Place {
   std::string read_token() const;
   // USAGE when there is no data directory.
   Result<void> check() const;
+  // The server to speak to: the one that was named, or the one on PostgreSQL whose data directory this is; empty: look
+  // at the embedded store. USAGE where LATCHKEY_STORE says PostgreSQL and no server is named; SERVER_UNREACHABLE when a
+  // server on PostgreSQL used the directory and has ended.
+  Result<std::string> find_server() const;
   // Makes the data directory if it is missing (0700). STORE_UNAVAILABLE when it cannot be written.
   Result<void> prepare() const;
 };

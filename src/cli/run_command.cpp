@@ -74,8 +74,10 @@ Result<ClaimRequest> make_request(const RunOptions& options, const CliContext& c
 
 Result<std::unique_ptr<BlockingClaims>> open_claims(const RunOptions& options, const CliContext& context) {
   const Place& place = options.place;
-  if (!place.server.empty()) {
-    auto server = RemoteServer::at(place.server, place, context.clock);
+  const auto address = place.find_server();
+  if (!address) return std::unexpected(address.error());
+  if (!address->empty()) {
+    auto server = RemoteServer::at(*address, place, context.clock);
     if (!server) return std::unexpected(server.error());
     return std::make_unique<RemoteClaims>(*std::move(server));
   }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "server/service.hpp"
+#include "server/signpost.hpp"
 #include "server/start_watch.hpp"
 
 namespace latchkey {
@@ -53,6 +54,19 @@ void say_where_things_are(std::ostream& out, const Service& service, const Serve
   out.clear();
 }
 
+// Commands beside a server on PostgreSQL find it by this, as they find one on SQLite by the store's lock.
+std::unique_ptr<Signpost> put_up_signpost(const ServeSettings& settings, const std::string& url) {
+  if (!names_postgres(settings.store)) return nullptr;
+  if (has_store_of_its_own(settings.data_dir) && !Signpost::find(settings.data_dir)) {
+    spdlog::warn(
+        "{}/latchkey.db is a store of its own: commands with this data folder go on using it, not PostgreSQL, unless "
+        "they are told --server {}",
+        settings.data_dir, url);
+    return nullptr;
+  }
+  return std::make_unique<Signpost>(settings.data_dir, url);
+}
+
 }  // namespace
 
 Result<void> serve(ServeSettings settings, std::ostream& out) {
@@ -60,15 +74,19 @@ Result<void> serve(ServeSettings settings, std::ostream& out) {
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts: they inherit it
   signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files (ulimit -f): the store is full then, as on a full disk
+  if (settings.store.empty())
+    if (auto removed = Signpost::remove(settings.data_dir); !removed) return removed;
   StartWatch watch(signals);
   auto service = Service::start(settings);
   const auto early = watch.finish();
   if (!service) return std::unexpected(service.error());
   if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
+  auto signpost = early ? std::nullopt : put_up_signpost(settings, (*service)->url());
   if (!early) say_where_things_are(out, **service, settings);
   const int signal = early ? *early : wait_for_signal();
   spdlog::info("stopping: requests in flight are finished; a second signal ends it at once");
   std::thread([] { _exit(128 + wait_for_signal()); }).detach();
+  signpost.reset();
   (*service)->stop();
   spdlog::info("stopped by signal {}", signal);
   return {};

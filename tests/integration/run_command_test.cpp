@@ -31,6 +31,21 @@ TEST_F(RunCommand, RunsOnceAndPrintsTheSameAgain) {
   EXPECT_EQ(read("log"), "x\n");
 }
 
+// Its keys are in a database that only a server reaches: a file beside it would know none of them.
+TEST_F(RunCommand, AVariableThatNamesPostgresqlIsNotPassedOver) {
+  environment_ = {"LATCHKEY_STORE=postgres://latchkey:Sesame@127.0.0.1/app"};
+  for (const Words& words : {run("a", "echo ran"), Words{"runs", "list"}, Words{"dlq", "list"}}) {
+    const Answer refused = call(words);
+    EXPECT_EQ(refused.exit, 2) << words.front();
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, HasSubstr("say --server URL"));
+    EXPECT_THAT(refused.err, Not(HasSubstr("Sesame")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(data_dir_));
+  environment_ = {"LATCHKEY_STORE="};
+  EXPECT_EQ(call(run("a", "echo ran")).out, "ran\n");
+}
+
 TEST_F(RunCommand, QuietRepeatsPrintNothingElse) {
   call(run("a", "echo out; echo err >&2"));
   const Answer again = call(run("a", "", {"--quiet"}));

@@ -1,6 +1,8 @@
 // `latchkey serve --store postgres://…` as an init system sees it: how it starts, why it does not, and how it ends.
 #include <signal.h>
 
+#include <algorithm>
+
 #include "base/clock.hpp"
 #include "integration/cli_fixture.hpp"
 #include "integration/raw_client.hpp"
@@ -27,6 +29,11 @@ class ServePostgres : public CliTest {
     auto server = start(serve_words(store));
     const std::string line = server->read_line();
     port_ = static_cast<std::uint16_t>(std::stoi(line.substr(line.rfind(':') + 1)));
+    return server;
+  }
+  std::unique_ptr<Process> start_embedded() {
+    auto server = start({"serve", "--listen", "127.0.0.1:0"});
+    EXPECT_THAT(server->read_line(), HasSubstr("http://"));
     return server;
   }
   std::string post(const std::string& target, const std::string& body) const {
@@ -106,6 +113,66 @@ TEST_F(ServePostgres, TwoServeTheSameStore) {
   stop(*two);
 }
 
+TEST_F(ServePostgres, CommandsWithItsDataFolderGoThroughIt) {
+  auto server = serve(database_);
+  EXPECT_EQ(call(run("a", "echo once; echo x >> " + file("log"))).out, "once\n");
+  EXPECT_THAT(call({"runs", "list"}).out, HasSubstr(" a "));
+  EXPECT_EQ(call(run("a", "echo twice", {"--quiet"})).out, "once\n");
+  EXPECT_EQ(PgClient(database_).ask_one("SELECT count(*) FROM latchkey.runs"), "1");
+  environment_ = {"LATCHKEY_DATABASE=", "PGPASSWORD="};
+  const Answer embedded = call({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(embedded.exit, 75) << "a server on a file in the same folder would be passed over";
+  EXPECT_THAT(embedded.err, HasSubstr("STORE_LOCKED: the server on PostgreSQL at http://"));
+  stop(*server);
+  for (const Words& words : {run("a", "echo twice"), Words{"runs", "list"}, Words{"dlq", "list"}}) {
+    const Answer refused = call(words);
+    EXPECT_EQ(refused.exit, 69) << words.front();
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("SERVER_UNREACHABLE"), HasSubstr("start it, or say --server URL")));
+  }
+  EXPECT_FALSE(std::filesystem::exists(file("data/latchkey.db")));
+  EXPECT_EQ(read("log"), "x\n");
+  // A file is begun only by whoever says so.
+  ASSERT_TRUE(std::filesystem::remove(file("data/postgres.server")));
+  EXPECT_EQ(call(run("a", "echo in a file")).out, "in a file\n");
+}
+
+TEST_F(ServePostgres, OfTwoInOneFolderTheOtherIsFoundWhenOneEnds) {
+  auto one = serve(database_);
+  const std::string first = read("data/postgres.server");
+  auto two = serve(database_);
+  EXPECT_EQ(read("data/postgres.server"), first);
+  one->signal(SIGKILL);
+  one->finish();
+  while (call(run("a", "echo once", {"--quiet"})).out != "once\n") {
+  }
+  EXPECT_NE(read("data/postgres.server"), first);
+  ASSERT_TRUE(std::filesystem::remove(file("data/postgres.server")));
+  while (!std::filesystem::exists(file("data/postgres.server"))) {  // it puts it back
+  }
+  stop(*two);
+}
+
+TEST_F(ServePostgres, AStoreThatIsInItsFolderGoesOnAndItSaysSo) {
+  ASSERT_EQ(call(run("a", "echo before")).exit, 0);
+  environment_ = {"LATCHKEY_DATABASE=", "PGPASSWORD="};
+  auto server = serve(database_);
+  EXPECT_EQ(call(run("a", "echo again", {"--quiet"})).out, "before\n");
+  stop(*server);
+  EXPECT_THAT(server->err, HasSubstr("latchkey.db is a store of its own"));
+  EXPECT_EQ(call(run("a", "echo again", {"--quiet"})).out, "before\n");
+  stop(*start_embedded());
+}
+
+TEST_F(ServePostgres, AnOptionThatPostgresqlDoesNotKnowIsNamed) {
+  const Answer refused = call(serve_words(database_ + "?connect_timeout=2&sslmod=disable"));
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_THAT(refused.err, HasSubstr("`sslmod`; did you mean `sslmode`?"));
+  for (const char* unsaid : {"postgres://u:p?Sesame=1@127.0.0.1:1/x", "postgres://127.0.0.1:1/x?password=a&Sesame=1",
+                             "postgres://u:p/q?Sesame=1@127.0.0.1:1/x"})
+    EXPECT_THAT(call(serve_words(unsaid)).err, Not(HasSubstr("Sesame")));
+}
+
 TEST_F(ServePostgres, EndsInTimeWhileTheDatabaseIsSilent) {
   FaultProxy proxy(PgServer::instance().port());
   auto server = serve(proxy.url(name()));
@@ -154,6 +221,7 @@ TEST_F(ServePostgres, ADatabaseThatCannotBeReachedIsSaid) {
   EXPECT_EQ(refused.exit, 69) << refused.err;
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, AllOf(HasSubstr("latchkey: STORE_UNAVAILABLE: "), HasSubstr("Connection refused")));
+  EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
 }
 
 TEST_F(ServePostgres, ADatabaseThatIsNotThereIsSaid) {
