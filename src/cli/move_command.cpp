@@ -10,6 +10,7 @@
 #include "cli/place.hpp"
 #include "cli/table.hpp"
 #include "moving/move.hpp"
+#include "server/signpost.hpp"
 
 namespace latchkey {
 namespace {
@@ -23,6 +24,7 @@ struct MoveOptions {
   std::string to;
   bool keep = false;
   bool unmark = false;
+  bool yes = false;
   bool json = false;
 };
 
@@ -106,9 +108,16 @@ std::optional<Error> find_fault(const MoveOptions& options) {
   if (options.from.empty() && options.data_dir.empty())
     return Error{Code::USAGE, "say which store: --from sqlite:FILE or --data-dir DIR"};
   if (find_file(options).empty()) return Error{Code::USAGE, "--from is sqlite:FILE"};
+  if (options.unmark && !options.yes)
+    return Error{Code::USAGE,
+                 "--unmark opens " + find_file(options) +
+                     " again, and what was or will be done in its copy on PostgreSQL is then done a second time; if "
+                     "nothing has used the copy and nothing will, say --yes"};
   if (options.unmark) return std::nullopt;
+  if (options.to.starts_with("sqlite:"))
+    return Error{Code::USAGE, "a store is moved into PostgreSQL only: --to is postgres://…, not sqlite:FILE"};
   if (!options.to.starts_with("postgres://") && !options.to.starts_with("postgresql://"))
-    return Error{Code::USAGE, "say where to: --to postgres://…, or LATCHKEY_DATABASE"};
+    return Error{Code::USAGE, "say where to, as a URL: --to postgres://…, or LATCHKEY_DATABASE"};
   return std::nullopt;
 }
 
@@ -117,7 +126,10 @@ void report(const Error& error, const CliContext& context) {
   context.report(error, error.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(error.code));
 }
 
-void unmark(const std::string& file, const CliContext& context) {
+void unmark(const MoveOptions& options, const std::string& file, const CliContext& context) {
+  // Commands are to use the file again, and not a server on the copy.
+  if (options.from.empty())
+    if (const auto removed = Signpost::remove(options.data_dir); !removed) return report(removed.error(), context);
   const auto unmarked = unmark_store(file, context.clock, context.random);
   if (!unmarked) return report(unmarked.error(), context);
   context.out << file << (*unmarked ? " is open again; do not use the copy\n" : " has no mark\n");
@@ -127,7 +139,7 @@ void unmark(const std::string& file, const CliContext& context) {
 void move(const MoveOptions& options, const CliContext& context) {
   if (const auto fault = find_fault(options)) return context.report(*fault);
   const std::string file = find_file(options);
-  if (options.unmark) return unmark(file, context);
+  if (options.unmark) return unmark(options, file, context);
   StatusLine status(context.err, context.status);
   const auto moved =
       move_store({.file = file,
@@ -163,12 +175,13 @@ void add_move_command(CLI::App& app, const CliContext& context) {
       command->add_flag("--keep", options->keep, "Leave the file open for use: a copy to look at, not a move");
   command->add_flag("--unmark", options->unmark, "Open a file that was moved again; its copy must not be used")
       ->excludes(keep);
+  command->add_flag("--yes", options->yes, "With --unmark: nothing has used the copy, and nothing will");
   command->add_flag("--json", options->json, "Print JSON");
   command->footer(R"(Stop the server first. Ids, keys, fences, leases, dead letters and tokens are kept.
 Examples:
   latchkey move --to postgres://latchkey@db/latchkey
   latchkey move --from sqlite:/srv/latchkey.db --to postgres://latchkey@db/latchkey --json
-  latchkey move --unmark --data-dir /var/lib/latchkey)");
+  latchkey move --unmark --yes --data-dir /var/lib/latchkey)");
   command->callback([options, &context] { move(*options, context); });
 }
 

@@ -25,9 +25,33 @@ TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
             Code::STORE_MOVED);
   PgServer::instance().give_back(elsewhere);
 
-  EXPECT_EQ(call({"move", "--unmark"}).exit, 0);
+  const Answer unasked = call({"move", "--unmark"});
+  EXPECT_EQ(unasked.exit, 2);
+  EXPECT_THAT(unasked.err, HasSubstr("is then done a second time"));
+  EXPECT_FALSE(open_file()) << "as it was";
+  EXPECT_EQ(call({"move", "--unmark", "--yes"}).exit, 0);
   EXPECT_TRUE(open_file());
-  EXPECT_THAT(call({"move", "--unmark"}).out, HasSubstr("has no mark"));
+  EXPECT_THAT(call({"move", "--unmark", "--yes"}).out, HasSubstr("has no mark"));
+}
+
+TEST_F(MoveTest, AFolderThatWasMovedIsTheNewServersUntilItIsOpenedAgain) {
+  fill();
+  ASSERT_TRUE(move());
+  const auto server = start({"serve", "--listen", "127.0.0.1:0", "--store", url_});
+  ASSERT_THAT(server->read_line(), HasSubstr("http://"));
+  EXPECT_EQ(call(run("after", "echo through")).out, "through\n");
+  EXPECT_EQ(call({"move", "--unmark", "--yes"}).exit, 75) << "it runs";
+  server->signal(SIGTERM);
+  ASSERT_EQ(server->finish(), 0);
+  EXPECT_THAT(call(run("after", "echo again")).err, HasSubstr("SERVER_UNREACHABLE"));
+  ASSERT_EQ(call({"move", "--unmark", "--yes"}).exit, 0);
+  EXPECT_EQ(call(run("new", "echo in the file")).out, "in the file\n");
+}
+
+TEST_F(MoveTest, IntoAFileIsNoMove) {
+  const Answer refused = call({"move", "--to", "sqlite:" + file("x.db")});
+  EXPECT_EQ(refused.exit, 2);
+  EXPECT_THAT(refused.err, HasSubstr("moved into PostgreSQL only"));
 }
 
 TEST_F(MoveTest, WhatIsNoStoreIsRefusedAndNotTouched) {
