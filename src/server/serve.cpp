@@ -81,7 +81,7 @@ Result<void> serve(ServeSettings settings, std::ostream& out) {
   const auto early = watch.finish();
   if (!service) return std::unexpected(service.error());
   if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
-  auto signpost = early ? std::nullopt : put_up_signpost(settings, (*service)->url());
+  auto signpost = early ? nullptr : put_up_signpost(settings, (*service)->url());
   if (!early) say_where_things_are(out, **service, settings);
   const int signal = early ? *early : wait_for_signal();
   spdlog::info("stopping: requests in flight are finished; a second signal ends it at once");

@@ -176,7 +176,7 @@ TEST_P(OwnMigrations, DownStopsForWhatOthersBuiltOnIt) {
   const Answer refused = own("down", {"--to", "0", "--yes"});
   EXPECT_EQ(refused.exit, 1);
   EXPECT_THAT(refused.err, HasSubstr("MIGRATION_FAILED: 0001_runs.down.sql"));
-  EXPECT_THAT(refused.err, HasSubstr("view mine depends on"));
+  EXPECT_THAT(refused.err, HasSubstr("view public.mine depends on"));
   EXPECT_EQ(ask("SELECT count(*) FROM public.mine"), "0");
 }
 
