@@ -92,11 +92,9 @@ void PostgresStore::check_security() {
 void PostgresStore::read_marks() {
   using namespace pg;
   const Rows state = sessions_.run(
-      std::nullopt,
-      {"SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), (SELECT min(lease_until) "
-       "FROM latchkey.blocks WHERE session IS NOT NULL)), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, "
-       "last_value FROM latchkey.clock",
-       {}});
+      std::nullopt, {std::string("SELECT (") + kNextDeadline +
+                         "), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, last_value FROM latchkey.clock",
+                     {}});
   if (!state.is_null(0, 0)) next_deadline_ms_ = state.integer(0, 0);
   database_clock_.set(from_ms(state.integer(0, 1)));
   Clock& clock = settings_.clock ? *settings_.clock : static_cast<Clock&>(database_clock_);
