@@ -3,7 +3,8 @@
 //
 // Guarantees, by every back end:
 // - A verb's callback is called exactly once: with the reply after its changes are durable, or with an Error.
-//   STORE_FULL and STORE_UNAVAILABLE mean that nothing was changed.
+//   STORE_FULL and STORE_UNAVAILABLE mean that nothing was changed; but for a store elsewhere that was given up before
+//   it was known, and says so: ask again.
 // - One accepted settlement per key and generation; fences only rise; attempts are counted when a try starts.
 // - The store's clock decides, and it never runs backwards, not over a restart either.
 // - Nobody sees or touches a run of another tenant: a wrong tenant is answered as if the run did not exist.
