@@ -7,29 +7,35 @@ SEED ?= 1
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
 
-deps: ## install the Debian packages that are missing
+deps: ## install the Debian packages that are missing, for all of the below; build, test and so on install only their own
 	@scripts/install-deps
 
-build: deps ## the release binary at build/release/latchkey
+build: ## the release binary at build/release/latchkey
+	@scripts/install-deps build
 	@scripts/build release latchkey_cli
 
 run: build ## serve on 127.0.0.1:7420 with SQLite in ./data, with a small live demo (DEMO=0: without)
 	@DATA_DIR=$(DATA_DIR) scripts/run
 
-test: deps ## build and run every test: release, ASan + UBSan, TSan
+test: ## build and run every test: release, ASan + UBSan, TSan
+	@scripts/install-deps test
 	@scripts/test
 
-bench: deps ## measure; writes bench/results
+bench: ## measure; writes bench/results
+	@scripts/install-deps bench
 	@scripts/bench
 
-sim: deps ## replay one simulation: make sim SEED=42
+sim: ## replay one simulation: make sim SEED=42
+	@scripts/install-deps test
 	@scripts/build release simulation_test
 	@LATCHKEY_SIM_SEED=$(SEED) build/release/tests/simulation/simulation_test --gtest_filter='*OneSeed*'
 
-fmt: deps ## format all C++ files
+fmt: ## format all C++ files
+	@scripts/install-deps tools
 	@git ls-files '*.cpp' '*.hpp' | xargs clang-format-19 -i
 
-tidy: deps ## clang-tidy over src
+tidy: ## clang-tidy over src
+	@scripts/install-deps tools
 	@scripts/build release all
 	@git ls-files 'src/*.cpp' | grep -v _test.cpp | xargs clang-tidy-19 -p build/release --quiet
 

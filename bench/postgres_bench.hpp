@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "migrations/open_postgres.hpp"
 
@@ -57,6 +58,7 @@ class Bench {
     store_ = std::move(*opened);
   }
   Store& store() { return *store_; }
+  // Behind the store's back, to see what it costs.
   void switch_security_off() {
     Psql(url_).run(
         "DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = "
@@ -71,8 +73,13 @@ class Bench {
   std::unique_ptr<PostgresStore> store_;
 };
 
-// postgres_latency.cpp
+// postgres_latency.cpp: times of single calls, in ms.
+std::vector<double> time_guards(const std::string& url, double seconds);
+std::vector<double> time_letters(Bench& bench, const std::string& url, std::uint64_t count);
 void run_guard(const std::string& url, double seconds);
 void run_letters(const std::string& url, std::uint64_t count);
+
+// postgres_security.cpp
+void run_security(const std::string& url, int pairs);
 
 }  // namespace latchkey::bench

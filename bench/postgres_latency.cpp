@@ -1,6 +1,7 @@
 // How long one call takes, and how soon a dead letter is heard of.
 #include <fmt/format.h>
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <semaphore>
@@ -45,6 +46,26 @@ double timed_ms(Work work) {
 
 }  // namespace
 
+// A claim through begin_run with its settlement after it; the claim alone is timed. Keys are new with every call.
+std::vector<double> time_guards(const std::string& url, double seconds) {
+  static std::atomic<int> calls{0};
+  return time_calls(seconds, [&, nth = calls++](int thread) {
+    const auto session = std::make_shared<Psql>(url);
+    session->run("SET app.current_tenant = 'default'");
+    return [session, thread, nth](int i) {
+      std::string row;
+      const double guard = timed_ms([&] {
+        row = session->run(
+            fmt::format("SELECT run::text || ' ' || fence FROM latchkey.begin_run('g', 'k{}-{}-{}')", nth, thread, i));
+      });
+      const auto space = row.find(' ');
+      session->run(
+          fmt::format("SELECT latchkey.complete_run('{}', {}, '{{}}')", row.substr(0, space), row.substr(space + 1)));
+      return guard;
+    };
+  });
+}
+
 // The guard alone and with its settlement: through the SQL functions, and through the store as HTTP's handlers call it;
 // and what one plain insert takes there. One after the other, each at 200/s.
 void run_guard(const std::string& url, double seconds) {
@@ -54,21 +75,7 @@ void run_guard(const std::string& url, double seconds) {
     const auto session = std::make_shared<Psql>(url);
     return [session](int) { return timed_ms([&] { session->run("INSERT INTO public.plain (t) VALUES ('x')"); }); };
   });
-  const auto guards = time_calls(seconds, [&](int thread) {
-    const auto session = std::make_shared<Psql>(url);
-    session->run("SET app.current_tenant = 'default'");
-    return [session, thread](int i) {
-      std::string row;
-      const double guard = timed_ms([&] {
-        row = session->run(
-            fmt::format("SELECT run::text || ' ' || fence FROM latchkey.begin_run('g', 'k{}-{}')", thread, i));
-      });
-      const auto space = row.find(' ');
-      session->run(
-          fmt::format("SELECT latchkey.complete_run('{}', {}, '{{}}')", row.substr(0, space), row.substr(space + 1)));
-      return guard;
-    };
-  });
+  const auto guards = time_guards(url, seconds);
   const auto claims = time_calls(seconds, [&](int thread) {
     return [&bench, thread](int i) {
       ClaimRequest claim;
@@ -102,8 +109,8 @@ void run_guard(const std::string& url, double seconds) {
 }
 
 // From the settlement that fails for good to its notification, one at a time.
-void run_letters(const std::string& url, std::uint64_t count) {
-  Bench bench(url);
+std::vector<double> time_letters(Bench& bench, const std::string& url, std::uint64_t count) {
+  static std::atomic<std::uint64_t> next{0};
   Psql listener(url);
   listener.run("LISTEN dead_letter_inserted");
   std::vector<double> waits;
@@ -111,7 +118,7 @@ void run_letters(const std::string& url, std::uint64_t count) {
     std::binary_semaphore answered{0};
     ClaimRequest claim;
     claim.function = fmt::format("f{}", i % 50);
-    claim.key = fmt::format("k{}", i);
+    claim.key = fmt::format("k{}", next++);
     claim.key_hash = compute_key_hash(claim.tenant, claim.function, claim.key);
     std::optional<Won> won;
     bench.store().claim(std::move(claim), [&](Result<ClaimReply> reply) {
@@ -126,6 +133,12 @@ void run_letters(const std::string& url, std::uint64_t count) {
     listener.listen();
     waits.push_back(seconds_since(from) * 1e3);
   }
+  return waits;
+}
+
+void run_letters(const std::string& url, std::uint64_t count) {
+  Bench bench(url);
+  const auto waits = time_letters(bench, url, count);
   fmt::print("{{\"letter_p50_ms\": {:.2f}, \"letter_p99_ms\": {:.2f}}}\n", percentile(waits, 0.5),
              percentile(waits, 0.99));
 }

@@ -25,7 +25,8 @@ add_library(latchkey_sqlite3 STATIC ${sqlite_source}/sqlite3.c)
 target_include_directories(latchkey_sqlite3 SYSTEM PUBLIC $<BUILD_INTERFACE:${sqlite_source}>)
 target_compile_definitions(latchkey_sqlite3 PRIVATE
   SQLITE_THREADSAFE=2 SQLITE_DQS=0 SQLITE_DEFAULT_MEMSTATUS=0 SQLITE_LIKE_DOESNT_MATCH_BLOBS SQLITE_OMIT_DEPRECATED
-  SQLITE_OMIT_SHARED_CACHE SQLITE_OMIT_LOAD_EXTENSION SQLITE_USE_ALLOCA SQLITE_ENABLE_DBSTAT_VTAB)
+  SQLITE_OMIT_SHARED_CACHE SQLITE_OMIT_LOAD_EXTENSION SQLITE_USE_ALLOCA SQLITE_ENABLE_DBSTAT_VTAB
+  SQLITE_ENABLE_FTS5 SQLITE_ENABLE_RTREE SQLITE_ENABLE_MATH_FUNCTIONS)  # what users' own migrations may ask for
 target_compile_options(latchkey_sqlite3 PRIVATE -O2 -w)
 if(LATCHKEY_SANITIZE)
   # It is one file and not ours: its memory is watched, its arithmetic is not. Half of a cold build went into it.

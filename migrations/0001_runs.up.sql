@@ -8,6 +8,12 @@
 --
 -- The judges: `keys` who has a key; a block's row or a run's own, with its fence, who owns it and settles it; a unique index
 -- which dead letter is open.
+DO $$ BEGIN
+  IF current_setting('server_encoding') <> 'UTF8' THEN
+    RAISE EXCEPTION 'the encoding of this database is %, and must be UTF8', current_setting('server_encoding')
+      USING HINT = 'CREATE DATABASE … ENCODING ''UTF8'' TEMPLATE template0';
+  END IF;
+END $$;
 CREATE SCHEMA latchkey;
 
 -- Which PostgreSQL this is: another one (restored, or promoted) may have lost what the last one promised.
@@ -19,7 +25,9 @@ CREATE TABLE latchkey.place (
 
 -- Drawn a thousand at a time. Fences are drawn after the rows they are for were locked: that is why they rise per key.
 CREATE SEQUENCE latchkey.fences INCREMENT BY 1000 MINVALUE 1 MAXVALUE 9007199254000000;
-CREATE SEQUENCE latchkey.counters INCREMENT BY 1000 MINVALUE 1 MAXVALUE 17592186000000;
+-- Counters have 54 bits: where each of a thousand runs a second draws a thousand for itself, as SQL functions do, they last
+-- for five hundred years.
+CREATE SEQUENCE latchkey.counters INCREMENT BY 1000 MINVALUE 1 MAXVALUE 18014398509481000;
 -- The store's time never falls below this, whatever the database's clock does. Written about once a second, a second ahead.
 CREATE SEQUENCE latchkey.clock MINVALUE 0 START 0;
 
@@ -34,9 +42,17 @@ CREATE TABLE latchkey.batches (
 );
 CREATE INDEX batches_at ON latchkey.batches (abs(at));
 
+-- What one batch does at a time, whichever server's: it holds the row. Advisory locks would do, but those anybody can take.
+CREATE TABLE latchkey.latches (
+  name text PRIMARY KEY
+);
+INSERT INTO latchkey.latches VALUES ('purge');
+
 CREATE TABLE latchkey.tenants (
   name text PRIMARY KEY,
-  id uuid NOT NULL UNIQUE         -- the name where it is a UUID, else its UUIDv5: what the seeds' columns show
+  -- The name where it is a UUID, else its UUIDv5: what the seeds' columns show. No index: this saves computing it, two names
+  -- may have one, and by an index a tenant could find out whether another is there.
+  id uuid NOT NULL
 );
 
 CREATE TABLE latchkey.runs (
@@ -59,6 +75,8 @@ CREATE TABLE latchkey.runs (
   claim uuid
 );
 CREATE INDEX runs_of_tenant ON latchkey.runs (tenant, function, seq);
+-- For people who have an id: with the tenant, so that another's is not found before a policy is asked.
+CREATE UNIQUE INDEX runs_id ON latchkey.runs (id, tenant);
 
 CREATE TABLE latchkey.blocks (
   lo bigint PRIMARY KEY,          -- the first and the last run; a block has 1000 at most, and no two share a run
@@ -168,6 +186,8 @@ CREATE TABLE latchkey.dead_letters (
   acknowledged_at bigint,
   acknowledged_by text NOT NULL
 );
+-- By its id: with the tenant, so that another's is not found before a policy is asked.
+CREATE UNIQUE INDEX dead_letters_id ON latchkey.dead_letters (id, tenant);
 CREATE UNIQUE INDEX dead_letters_open ON latchkey.dead_letters (tenant, function) WHERE acknowledged_at IS NULL;
 
 CREATE TABLE latchkey.dead_letter_members (

@@ -9,10 +9,13 @@
 DO $$
 DECLARE
   roles constant text[] := ARRAY['latchkey_engine', 'latchkey_tenant', 'latchkey_service'];
-  remedy constant text := format('have an administrator run, once: CREATE ROLE latchkey_engine NOLOGIN; '
-    'CREATE ROLE latchkey_tenant NOLOGIN; CREATE ROLE latchkey_service NOLOGIN; '
-    'GRANT latchkey_engine, latchkey_tenant, latchkey_service TO %I;', current_user);
+  -- Before any is made here: that is undone when this fails.
+  missing constant text := (SELECT coalesce(string_agg(format('CREATE ROLE %I NOLOGIN; ', r.name), '' ORDER BY r.place), '')
+    FROM unnest(roles) WITH ORDINALITY r (name, place) WHERE NOT EXISTS (SELECT FROM pg_roles p WHERE p.rolname = r.name));
+  remedy constant text := format('have an administrator run, once: %sGRANT latchkey_engine, latchkey_tenant, latchkey_service TO %I;',
+    missing, current_user);
   name text;
+  is_member boolean;
 BEGIN
   FOREACH name IN ARRAY roles LOOP
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN CONTINUE; END IF;
@@ -26,7 +29,12 @@ BEGIN
     END;
   END LOOP;
   FOREACH name IN ARRAY roles LOOP
-    IF pg_has_role(current_user, name, 'MEMBER') THEN CONTINUE; END IF;
+    is_member := pg_has_role(current_user, name, 'MEMBER');
+    -- From PostgreSQL 16 on, who made a role may grant it, and cannot take it on; 15 does not know the word.
+    IF is_member AND current_setting('server_version_num')::integer >= 160000 THEN
+      EXECUTE 'SELECT pg_has_role(current_user, $1, ''SET'')' INTO is_member USING name;
+    END IF;
+    IF is_member THEN CONTINUE; END IF;
     BEGIN
       EXECUTE format('GRANT %I TO %I', name, current_user);
     EXCEPTION WHEN insufficient_privilege THEN
@@ -90,14 +98,34 @@ CREATE FUNCTION latchkey.reads_dead_letters() RETURNS boolean
 LANGUAGE sql STABLE PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS
 $$ SELECT coalesce(c.acts_as = 'org-admin', false) FROM latchkey.caller() c $$;
 
+-- Who may do what is said here alone: what ALTER DEFAULT PRIVILEGES gave others on something new is taken back.
+CREATE FUNCTION latchkey.keep_to_owner(what regclass) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  given record;
+BEGIN
+  FOR given IN SELECT DISTINCT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
+                 CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END AS role
+               FROM pg_class c, aclexplode(c.relacl) a WHERE c.oid = what AND a.grantee <> c.relowner LOOP
+    EXECUTE format('REVOKE ALL ON %s %s FROM %s', given.kind, what, given.role);
+  END LOOP;
+END $$;
+
 -- Puts a table under row-level security: the engine sees all of it; a tenant reads its rows, where `readers` says which
--- those are. The functions in a condition stand in sub-selects, so that they are evaluated once and not per row.
+-- those are. The functions in a condition stand in sub-selects, so that they are evaluated once and not per row. Nothing is
+-- counted of names and keys: EXPLAIN would tell a tenant from it how often another's occurs. No plan of ours goes by that.
 CREATE FUNCTION latchkey.protect(what regclass, readers text DEFAULT NULL) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  name_column name;
 BEGIN
+  FOR name_column IN SELECT a.attname FROM pg_attribute a
+    WHERE a.attrelid = what AND a.attnum > 0 AND a.atttypid IN ('text'::regtype, 'bytea'::regtype, 'uuid'::regtype) LOOP
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS 0', what, name_column);
+  END LOOP;
   EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', what);
   EXECUTE format('ALTER TABLE %s FORCE ROW LEVEL SECURITY', what);
-  EXECUTE format('REVOKE ALL ON TABLE %s FROM PUBLIC', what);
+  PERFORM latchkey.keep_to_owner(what);
   EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO latchkey_engine', what);
   EXECUTE format('CREATE POLICY engine ON %s TO latchkey_engine USING (true) WITH CHECK (true)', what);
   IF readers IS NULL THEN RETURN; END IF;
@@ -109,39 +137,57 @@ END $$;
 CREATE FUNCTION latchkey.seal_functions() RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-  made regprocedure;
+  made record;
+  role text;
 BEGIN
   GRANT CREATE ON SCHEMA latchkey TO latchkey_engine;
-  FOR made IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'latchkey'::regnamespace LOOP
-    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', made);
-    EXECUTE format('ALTER FUNCTION %s OWNER TO latchkey_engine', made);
+  -- Those that it owns were sealed before.
+  FOR made IN SELECT p.oid::regprocedure AS name, p.proowner, p.proacl FROM pg_proc p
+              WHERE p.pronamespace = 'latchkey'::regnamespace AND p.proowner <> 'latchkey_engine'::regrole LOOP
+    EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', made.name);
+    FOR role IN SELECT DISTINCT a.grantee::regrole FROM aclexplode(made.proacl) a WHERE a.grantee NOT IN (0, made.proowner) LOOP
+      EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', made.name, role);
+    END LOOP;
+    EXECUTE format('ALTER FUNCTION %s OWNER TO latchkey_engine', made.name);
   END LOOP;
   REVOKE CREATE ON SCHEMA latchkey FROM latchkey_engine;
 END $$;
 
-REVOKE ALL ON SCHEMA latchkey FROM PUBLIC;
+DO $$
+DECLARE
+  role text;
+BEGIN
+  REVOKE ALL ON SCHEMA latchkey FROM PUBLIC;
+  FOR role IN SELECT DISTINCT a.grantee::regrole FROM pg_namespace n, aclexplode(n.nspacl) a
+              WHERE n.nspname = 'latchkey' AND a.grantee NOT IN (0, n.nspowner) LOOP
+    EXECUTE format('REVOKE ALL ON SCHEMA latchkey FROM %s', role);
+  END LOOP;
+  PERFORM latchkey.keep_to_owner(c.oid) FROM pg_class c
+  WHERE c.relnamespace = 'latchkey'::regnamespace AND c.relkind IN ('r', 'v', 'S');
+END $$;
 GRANT USAGE ON SCHEMA latchkey TO latchkey_engine, latchkey_tenant, latchkey_service;
-REVOKE ALL ON ALL SEQUENCES IN SCHEMA latchkey FROM PUBLIC;
 GRANT SELECT, USAGE, UPDATE ON ALL SEQUENCES IN SCHEMA latchkey TO latchkey_engine;
 
 SELECT latchkey.protect(t::regclass, 'tenant = (SELECT latchkey.current_tenant())')
-FROM unnest(ARRAY['latchkey.runs', 'latchkey.blocks', 'latchkey.outcomes', 'latchkey.states', 'latchkey.keys', 'latchkey.waits',
-                  'latchkey.duplicates', 'latchkey.members']) t;
+FROM unnest(ARRAY['latchkey.runs', 'latchkey.blocks', 'latchkey.outcomes', 'latchkey.states', 'latchkey.waits', 'latchkey.duplicates',
+                  'latchkey.members']) t;
 SELECT latchkey.protect('latchkey.tenants', 'name = (SELECT latchkey.current_tenant())');
 -- C6: org-admins read their own.
 SELECT latchkey.protect(t::regclass, 'tenant = (SELECT latchkey.current_tenant()) AND (SELECT latchkey.reads_dead_letters())')
 FROM unnest(ARRAY['latchkey.dead_letters', 'latchkey.dead_letter_members', 'latchkey.dead_letter_steps']) t;
+-- Nor are keys read: they are found by their hash, before any policy is asked, and EXPLAIN ANALYZE would say whether one is there.
 SELECT latchkey.protect(t::regclass)
-FROM unnest(ARRAY['latchkey.tokens', 'latchkey.batches', 'latchkey.place', 'latchkey.tenant_roles']) t;
+FROM unnest(ARRAY['latchkey.keys', 'latchkey.tokens', 'latchkey.batches', 'latchkey.place', 'latchkey.latches',
+                  'latchkey.tenant_roles']) t;
 
-REVOKE ALL ON latchkey.all_states FROM PUBLIC;
 GRANT SELECT ON latchkey.all_states TO latchkey_engine, latchkey_tenant, latchkey_service;
 
 -- What is wrong with all this, a row each; none: nothing is. A server asks at its start and does not serve before it is so.
 -- Policies, rights on tables and rights on functions are compared with those that migrations make: one that is added opens
 -- as much as one that is missing. Other roles than Latchkey's may be granted SELECT (for backups): the policies hold for them.
+-- The settings are those that change how PostgreSQL writes a policy down, and how the texts here are read.
 CREATE FUNCTION latchkey.check_security() RETURNS TABLE (problem text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifiers = off SET standard_conforming_strings = on AS $$
   WITH ours AS (
          SELECT c.* FROM pg_class c
          WHERE c.relnamespace = 'latchkey'::regnamespace
@@ -176,7 +222,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     -- Compared without what PostgreSQL writes into it by itself: brackets and the names of columns.
     WHEN 'tenant' THEN y.polpermissive AND y.polcmd = 'r' AND y.polroles = ARRAY[0::oid]
       AND regexp_replace(y.using_text, '\s+AS \w+|[\s()]', '', 'g') = CASE
-        WHEN y.relname IN ('tokens', 'batches', 'place', 'tenant_roles', 'migrations') THEN NULL
+        WHEN y.relname IN ('keys', 'tokens', 'batches', 'place', 'latches', 'tenant_roles', 'migrations') THEN NULL
         WHEN y.relname LIKE 'dead\_letter%' THEN 'tenant=SELECTlatchkey.current_tenantANDSELECTlatchkey.reads_dead_letters'
         WHEN y.relname = 'tenants' THEN 'name=SELECTlatchkey.current_tenant'
         WHEN y.relname = 'transitions' THEN
@@ -219,7 +265,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('function %s may be called by %s', f.oid::regprocedure, a.grantee::regrole) FROM functions f, aclexplode(f.proacl) a
   WHERE a.grantee NOT IN (0, f.proowner, 'latchkey_engine'::regrole) AND f.proname <> ALL (ARRAY[
     'caller', 'current_tenant', 'is_org_admin', 'reads_dead_letters',
-    'as_json', 'as_text', 'as_time', 'name_uuid', 'sha1', 'status_name', 'tenant_id',
+    'as_json', 'as_text', 'as_time', 'is_latest', 'name_uuid', 'sha1', 'status_name', 'tenant_id',
     'begin_run', 'enqueue', 'heartbeat', 'complete_run', 'fail_run', 'acknowledge_dlq_entry',
     'declare_transition', 'transition'])
   UNION ALL
@@ -232,10 +278,19 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
   SELECT format('role %s, which the server connects as, is not a member of %s', session_user, r.rolname) FROM pg_roles r
   WHERE r.rolname IN ('latchkey_engine', 'latchkey_tenant', 'latchkey_service') AND NOT pg_has_role(session_user, r.oid, 'MEMBER')
   UNION ALL
-  SELECT format('role %s is bound to a tenant and %s', r.rolname,
-    CASE WHEN r.rolbypassrls THEN 'has BYPASSRLS' ELSE 'a member of latchkey_engine' END)
-  FROM pg_roles r JOIN latchkey.tenant_roles b ON b.role = r.rolname
-  WHERE r.rolbypassrls OR pg_has_role(r.oid, 'latchkey_engine', 'MEMBER')
+  SELECT format('role %s can log in', r.rolname) FROM pg_roles r
+  WHERE r.rolname IN ('latchkey_engine', 'latchkey_tenant', 'latchkey_service') AND r.rolcanlogin
+  UNION ALL
+  -- By itself, or by a role that it can take on: with CREATEROLE, or as who may grant one of the three, it makes itself what it is not.
+  SELECT format('role %s is bound to a tenant and %s', r.rolname, w.why)
+  FROM pg_roles r JOIN latchkey.tenant_roles b ON b.role = r.rolname CROSS JOIN LATERAL (
+    SELECT 'a member of latchkey_engine' AS why WHERE pg_has_role(r.oid, 'latchkey_engine', 'MEMBER')
+    UNION SELECT 'has ' || a.name FROM pg_roles t
+      CROSS JOIN LATERAL (VALUES (t.rolsuper, 'SUPERUSER'), (t.rolbypassrls, 'BYPASSRLS'), (t.rolcreaterole, 'CREATEROLE')) a (has, name)
+      WHERE a.has AND pg_has_role(r.oid, t.oid, 'MEMBER')
+    UNION SELECT 'may grant ' || t.rolname FROM pg_roles t
+      WHERE t.rolname IN ('latchkey_engine', 'latchkey_tenant', 'latchkey_service')
+        AND pg_has_role(r.oid, t.oid, 'MEMBER WITH ADMIN OPTION')) w
 $$;
 
 SELECT latchkey.seal_functions();

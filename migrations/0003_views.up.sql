@@ -64,19 +64,26 @@ EXCEPTION WHEN OTHERS THEN
   RETURN escaped;
 END $$;
 
--- Bytes as JSON: what they say where they are JSON that PostgreSQL can hold, else their text as a string. Never an error.
+-- Bytes as JSON: what they say where they are JSON that PostgreSQL can hold, else their text as a string. Never an error, and
+-- never much longer than they are: PostgreSQL writes 1e131071 with all its noughts.
 CREATE FUNCTION latchkey.as_json(bytes bytea) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  said constant text := latchkey.as_text(bytes);
 BEGIN
+  -- In numbers, that is: not in a string, where identifiers look so.
+  IF said ~ '[0-9][eE][-+]?0*[0-9]{3}' AND regexp_replace(said, '"(?:[^"\\]|\\.)*"', '', 'g') ~ '[0-9][eE][-+]?0*[0-9]{3}' THEN
+    RETURN to_jsonb(said);
+  END IF;
   RETURN convert_from(bytes, 'UTF8')::jsonb;
 EXCEPTION WHEN OTHERS THEN
-  RETURN to_jsonb(latchkey.as_text(bytes));
+  RETURN to_jsonb(said);
 END $$;
 
 -- Whoever reads a view calls these two: bodies that are parsed now, and so mean the same by every search_path, and can be
--- inlined, as they could not with one of their own.
+-- inlined, as they could not with one of their own, nor with anything in them that is less than IMMUTABLE (timestamptz + interval).
 CREATE FUNCTION latchkey.as_time(ms bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN 'epoch'::timestamptz + ms::double precision * interval '1 millisecond';
+RETURN to_timestamp(ms / 1000.0::double precision);
 
 CREATE FUNCTION latchkey.status_name(status integer) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (ARRAY['queued', 'running', 'in_doubt', 'completed', 'failed', 'cancelled'])[status + 1];
@@ -92,11 +99,16 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF EXISTS (SELECT FROM latchkey.tenants t WHERE t.name = note_tenant.tenant) THEN RETURN; END IF;
   IF NOT pg_try_advisory_xact_lock(7421, hashtext(note_tenant.tenant)) THEN RETURN; END IF;
-  -- Two names of one UUID (a name that is another's UUIDv5) are no error either: the second is computed each time.
-  INSERT INTO latchkey.tenants (name, id) VALUES (note_tenant.tenant, latchkey.name_uuid(note_tenant.tenant)) ON CONFLICT DO NOTHING;
+  -- Two names of one UUID (a name that is another's UUIDv5) are no error either. Nor is a row that was kept since the snapshot of
+  -- a transaction under REPEATABLE READ.
+  BEGIN
+    INSERT INTO latchkey.tenants (name, id) VALUES (note_tenant.tenant, latchkey.name_uuid(note_tenant.tenant)) ON CONFLICT DO NOTHING;
+  EXCEPTION WHEN serialization_failure THEN NULL;
+  END;
 END $$;
 
--- What the views below share: a run with its state, as people see it. started_at is the first try of this generation.
+-- What the views below share: a run with its state, as people see it. started_at is the first try of this generation. The state is
+-- put together as in all_states, which would read every head twice.
 CREATE VIEW latchkey.readable_runs WITH (security_invoker = true) AS
 SELECT r.seq, r.id, r.tenant, coalesce(t.id, latchkey.name_uuid(r.tenant)) AS tenant_id, r.function, r.key, r.hash, r.traits,
   r.window_ms, r.input,
@@ -106,7 +118,20 @@ SELECT r.seq, r.id, r.tenant, coalesce(t.id, latchkey.name_uuid(r.tenant)) AS te
   latchkey.as_time(r.created_at) AS created_at,
   CASE WHEN s.status >= 3 AND s.first_attempt_at > 0 THEN s.at - s.first_attempt_at END AS duration_ms
 FROM latchkey.runs r
-JOIN latchkey.all_states s ON s.seq = r.seq
+LEFT JOIN latchkey.states i ON i.seq = r.seq
+LEFT JOIN LATERAL (
+  SELECT * FROM latchkey.outcomes n WHERE i.seq IS NULL AND n.lo <= r.seq AND n.lo > r.seq - 1000 ORDER BY n.lo DESC LIMIT 1
+) o ON o.hi >= r.seq
+LEFT JOIN LATERAL (
+  SELECT * FROM latchkey.blocks n WHERE i.seq IS NULL AND o.lo IS NULL AND n.lo <= r.seq AND n.lo > r.seq - 1000 ORDER BY n.lo DESC LIMIT 1
+) b ON b.hi >= r.seq
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN i.seq IS NOT NULL THEN i.status WHEN o.lo IS NOT NULL THEN 3 WHEN b.session IS NOT NULL THEN 1 ELSE 0 END AS status,
+    coalesce(i.generation, 1) AS generation,
+    coalesce(i.attempt, CASE WHEN o.lo IS NULL AND b.session IS NULL THEN 0 ELSE 1 END) AS attempt,
+    coalesce(i.result, o.result) AS result, i.last_error, coalesce(i.at, o.at, b.started_at, b.due) AS at,
+    coalesce(i.first_attempt_at, o.started_at, b.started_at, 0) AS first_attempt_at
+) s
 LEFT JOIN latchkey.tenants t ON t.name = r.tenant;
 
 -- A4. lock_key is never NULL: a run without a key shows its id.
@@ -136,7 +161,7 @@ FROM latchkey.dead_letters d;
 CREATE VIEW latchkey.sync_errors WITH (security_invoker = true) AS
 SELECT md5(m.run::text || ':' || m.generation)::uuid AS id, latchkey.tenant_id(m.tenant) AS tenant_id,
   'job_failure'::text AS error_type, m.code AS error_code, latchkey.as_text(m.reason) AS error_message,
-  jsonb_build_object('function_name', d.function, 'lock_key', latchkey.as_text(m.key), 'input_params', latchkey.as_json(r.input),
+  jsonb_build_object('function_name', d.function, 'lock_key', coalesce(latchkey.as_text(nullif(m.key, '')), m.run::text), 'input_params', latchkey.as_json(r.input),
     'retry_count', greatest(m.attempts - 1, 0), 'last_attempt_at', latchkey.as_time(m.at),
     'effect', CASE m.effect WHEN 0 THEN 'none' ELSE 'unknown' END) AS error_details,
   'job_run'::text AS source_entity_type, m.run AS source_entity_id,
@@ -146,6 +171,24 @@ SELECT md5(m.run::text || ':' || m.generation)::uuid AS id, latchkey.tenant_id(m
 FROM latchkey.dead_letter_members m
 JOIN latchkey.dead_letters d ON d.number = m.letter
 LEFT JOIN latchkey.readable_runs r ON r.seq = m.seq;
+
+-- Whether a run that the caller reads is the latest of its key. Tenants do not read `keys`: it is looked into for a run of the
+-- caller's own, with that very hash, and whatever else is asked takes the same way. Whoever is above the policies, or the engine,
+-- reads every tenant's.
+CREATE FUNCTION latchkey.is_latest(of_seq bigint, of_hash uuid) RETURNS boolean
+LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  taken_on constant text := current_setting('role');
+  acting constant text := CASE taken_on WHEN 'none' THEN session_user ELSE taken_on END;
+  reads_all constant boolean := EXISTS (SELECT FROM pg_roles a WHERE a.rolname = acting
+    AND (a.rolsuper OR a.rolbypassrls OR pg_has_role(a.oid, 'latchkey_engine', 'USAGE')));
+  of_tenant constant text := latchkey.current_tenant();
+BEGIN
+  IF NOT EXISTS (SELECT FROM latchkey.runs r WHERE r.seq = of_seq AND r.hash = of_hash AND (reads_all OR r.tenant = of_tenant)) THEN
+    RETURN false;
+  END IF;
+  RETURN EXISTS (SELECT FROM latchkey.keys k WHERE k.hash = of_hash AND k.seq = of_seq);
+END $$;
 
 -- D2: what `once` keeps, expired or not. The job and the features are what input and result say of them.
 CREATE VIEW latchkey.geoprocessing_idempotency WITH (security_invoker = true) AS
@@ -157,13 +200,12 @@ SELECT latchkey.as_text(r.key) AS idempotency_key,
   r.tenant_id, r.function AS process_id, r.duration_ms,
   CASE WHEN p.features ~ '^[0-9]{1,18}$' THEN p.features::bigint END AS features_processed
 FROM latchkey.readable_runs r
-JOIN latchkey.keys k ON k.hash = r.hash AND k.seq = r.seq
 CROSS JOIN LATERAL (
   SELECT i.input, o.result,
     CASE jsonb_typeof(o.result) WHEN 'object' THEN coalesce(o.result ->> 'features_processed', o.result ->> 'featuresProcessed') END AS features
   FROM (SELECT latchkey.as_json(r.input) AS input) i, (SELECT latchkey.as_json(r.result) AS result) o
 ) p
-WHERE r.status = 3 AND (r.traits & 3) = 1 AND r.key IS NOT NULL;
+WHERE r.status = 3 AND (r.traits & 3) = 1 AND r.key IS NOT NULL AND latchkey.is_latest(r.seq, r.hash);
 
 -- C5, C8: ids only, never a reason or a person.
 CREATE FUNCTION latchkey.notify_dead_letter() RETURNS trigger
@@ -177,9 +219,10 @@ CREATE TRIGGER notify AFTER INSERT OR UPDATE ON latchkey.dead_letters
 FOR EACH ROW EXECUTE FUNCTION latchkey.notify_dead_letter();
 
 SELECT latchkey.seal_functions();
-REVOKE ALL ON latchkey.readable_runs, latchkey.job_runs, latchkey.sync_run_log, latchkey.dead_letter_queue, latchkey.sync_errors,
-  latchkey.geoprocessing_idempotency FROM PUBLIC;
+SELECT latchkey.keep_to_owner(v::regclass)
+FROM unnest(ARRAY['latchkey.readable_runs', 'latchkey.job_runs', 'latchkey.sync_run_log', 'latchkey.dead_letter_queue',
+                  'latchkey.sync_errors', 'latchkey.geoprocessing_idempotency']) v;
 GRANT SELECT ON latchkey.readable_runs, latchkey.job_runs, latchkey.sync_run_log, latchkey.dead_letter_queue, latchkey.sync_errors,
   latchkey.geoprocessing_idempotency TO latchkey_engine, latchkey_tenant, latchkey_service;
 GRANT EXECUTE ON FUNCTION latchkey.as_text(bytea), latchkey.as_json(bytea), latchkey.as_time(bigint), latchkey.status_name(integer),
-  latchkey.sha1(bytea), latchkey.name_uuid(text), latchkey.tenant_id(text) TO latchkey_tenant, latchkey_service;
+  latchkey.sha1(bytea), latchkey.name_uuid(text), latchkey.tenant_id(text), latchkey.is_latest(bigint, uuid) TO latchkey_tenant, latchkey_service;

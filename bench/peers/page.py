@@ -34,7 +34,7 @@ def growth(found, runs, goal):
 
 def security(found):
     middle = {row: statistics.median(pairs) for row, pairs in found.items()}
-    text = ", ".join(f"{row} {ratio:.2f} × of the rate without it (pairs: {found[row]})" for row, ratio in middle.items())
+    text = "the rate with it over that without, medians of pairs: " + ", ".join(f"{row} {ratio:.2f}" for row, ratio in middle.items())
     return text, min(middle.values()) >= 0.9
 
 
@@ -64,6 +64,8 @@ def write_page(folder, found):
     with open(f"{folder}/{day}-postgres.md", "w") as file:
         file.write(f"# PostgreSQL: benchmark of {day}\n\n`bench/peers/run.py`, in one run, on the cores that PostgreSQL 15 and the "
                    "contenders share; fsync and synchronous_commit on; medians of interleaved rounds, each in a fresh database. "
+                   "Jobs go through the store as the server's workers and handlers call it, in its process: a client over HTTP pays for HTTP as well; "
+                   "the peers' through their own clients in Node.js. "
                    "Settings of server and peers: `bench/peers/README.md`. Every figure: the JSON beside this page.\n\n"
                    "| what | to reach | reached | |\n|---|---|---|---|\n")
         for what, goal, (text, is_met) in table(found):

@@ -21,8 +21,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # What a row's figure is called, its number (jobs or seconds), the number with --quick, and how often it is measured.
 ROWS = {
-    "jobs": ("jobs_s", 100_000, 20_000, 5),
-    "keyed": ("jobs_s", 100_000, 20_000, 5),
+    "jobs": ("jobs_s", 100_000, 20_000, 7),
+    "keyed": ("jobs_s", 100_000, 20_000, 7),
     "single": ("enqueues_s", 10, 2, 5),
     "single-dup": ("enqueues_s", 10, 2, 5),
     "snapshot": ("held_s", 120, 20, 1),
@@ -84,27 +84,13 @@ def contenders(quick):
 
 
 # Latchkey alone: what a row prints is kept as it is.
-OWN = {"grow": (10_000_000, 400_000), "guard": (20, 3), "letters": (1_000, 50)}
+OWN = {"grow": (10_000_000, 400_000), "guard": (20, 3), "letters": (1_000, 50), "security": (15, 1)}
 
 
 def measure_own(server, row, number):
     with server.fresh_database("bench") as url:
         words = [f"{ROOT}/build/release/bench/postgres_bench", row, str(number), url]
         return json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)
-
-
-def measure_security(server, number, rounds):
-    """What row-level security costs: the jobs rows with it and, beside each, without it."""
-    program, pairs = f"{ROOT}/build/release/bench/postgres_bench", {"jobs": [], "keyed": []}
-    for _ in range(rounds):
-        for row in pairs:
-            rates = []
-            for more in ([], ["plain"]):
-                with server.fresh_database("bench") as url:
-                    words = [program, row, str(number), url, *more]
-                    rates.append(json.loads(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)["jobs_s"])
-            pairs[row].append(round(rates[0] / rates[1], 3))
-    return pairs
 
 
 def measure(server, everybody, row, number, rounds):
@@ -140,7 +126,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     words = sys.argv[1:]
     quick = "--quick" in words
-    chosen = [word for word in words if not word.startswith("--")] or [*ROWS, *OWN, "security"]
+    chosen = [word for word in words if not word.startswith("--")] or [*ROWS, *OWN]
     fixed = [int(word.split("=")[1]) for word in words if word.startswith("--rounds=")]
     everybody = contenders(quick)
     found = {}
@@ -155,15 +141,12 @@ def main():
             if row in OWN:
                 keep(row, **measure_own(server, row, OWN[row][quick]))
                 continue
-            if row == "security":
-                keep(row, **measure_security(server, 20_000 if quick else 100_000, 1 if quick else 7))
-                continue
             name, number, small, rounds = ROWS[row]
             if fixed and rounds > 1:
                 rounds = fixed[0]
             figures = measure(server, everybody, row, small if quick else number, 1 if quick else rounds)
             keep(row, median=medians(figures, name), rounds=figures)
-    if not quick and set(found) == {*ROWS, *OWN, "security"}:
+    if not quick and set(found) == {*ROWS, *OWN}:
         write_page(f"{ROOT}/bench/results", found)
 
 

@@ -1,4 +1,6 @@
-// As common.hpp, with GoogleTest.
+// As common.hpp, with GoogleTest and what tests of the stores share.
 #include <gtest/gtest.h>
 
 #include "common.hpp"
+#include "conformance/store_test.hpp"
+#include "integration/pg_stores.hpp"

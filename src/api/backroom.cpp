@@ -11,7 +11,7 @@ Error closed() { return {Code::SHUTTING_DOWN, "the server stops"}; }
 }  // namespace
 
 Backroom::Backroom(unsigned threads, std::size_t waiting_max)
-    : waiting_max_(waiting_max), begun_max_(std::max(threads / 2, 1U)) {
+    : waiting_max_(waiting_max), begun_max_(std::max((threads - 1) / 2, 1U)) {
   while (threads_.size() < threads) threads_.emplace_back([this] { run(); });
 }
 

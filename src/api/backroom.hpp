@@ -4,9 +4,9 @@
 // One thread will do where nothing takes long. Where something may wait for a server elsewhere, what waits takes one
 // thread each, and as many may wait before they hold up the rest.
 //
-// Errands wait in lines, one for each tenant. The line with the fewest under way is next, in turn among equals; none
-// has more than half of the threads, or of the places to wait: however slow one tenant's errands are, and however many,
-// another's go through.
+// Errands wait in lines, one for each tenant. The line with the fewest under way is next, in turn among equals; no two
+// together have all of the threads, and none more than half of the places to wait: however slow the errands of one
+// tenant are, and the metrics, and however many, another's go through.
 #pragma once
 
 #include <condition_variable>

@@ -34,12 +34,12 @@ TEST(Time, ReadsDurations) {
 }
 
 TEST(Uuid, KeepsItsCounterAndSortsByTime) {
-  const Uuid a = make_uuid_v7(from_ms(1'770'372'000'000), 0xabc'1234'5678, 42);
-  EXPECT_EQ(uuid_counter(a), 0xabc'1234'5678u);
+  const Uuid a = make_uuid_v7(from_ms(1'770'372'000'000), 0x3f'ffff'1234'5678, 42);
+  EXPECT_EQ(uuid_counter(a), 0x3f'ffff'1234'5678u);
   EXPECT_EQ(parse_uuid(to_string(a)), a);
   EXPECT_EQ(to_string(a)[14], '7');
   EXPECT_LT(a, make_uuid_v7(from_ms(1'770'372'000'001), 0, 0));
-  EXPECT_LT(a, make_uuid_v7(from_ms(1'770'372'000'000), 0xabc'1234'5679, 0));
+  EXPECT_LT(a, make_uuid_v7(from_ms(1'770'372'000'000), 0x3f'ffff'1234'5679, 0));
   EXPECT_FALSE(parse_uuid("0190"));
   EXPECT_FALSE(parse_uuid("01900000-0000-7000-8000-00000000000g"));
 }

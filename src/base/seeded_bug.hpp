@@ -53,7 +53,8 @@
 #define LK_SEEDED_POSTGRES_BUGS(X)                                                 \
   X(unknown_commit_tried_again) /* what may have been kept is applied once more */ \
   X(unknown_commit_believed)    /* what may not have been kept is acknowledged */  \
-  X(rows_not_locked)            /* two hosts change one run at once */
+  X(rows_not_locked)            /* two hosts change one run at once */             \
+  X(left_out_half_done)         /* what somebody holds is swept but for that */
 
 #ifdef LATCHKEY_SEEDED_BUGS
 

@@ -8,10 +8,10 @@ Uuid make_uuid_v7(Instant at, std::uint64_t counter, std::uint64_t dice) {
   Uuid id;
   const auto ms = static_cast<std::uint64_t>(to_ms(at));
   for (int i = 0; i < 6; ++i) id.bytes[i] = static_cast<unsigned char>(ms >> (40 - 8 * i));
-  const std::uint64_t high = counter >> 32 & 0xfff, low = counter & 0xffffffff;
+  const std::uint64_t high = counter >> 42 & 0xfff, low = counter & 0x3ff'ffff'ffff;
   id.bytes[6] = static_cast<unsigned char>(0x70 | high >> 8);
   id.bytes[7] = static_cast<unsigned char>(high);
-  const std::uint64_t tail = std::uint64_t{2} << 62 | low << 30 | (dice & 0x3fffffff);
+  const std::uint64_t tail = std::uint64_t{2} << 62 | low << 20 | (dice & 0xfffff);
   for (int i = 0; i < 8; ++i) id.bytes[8 + i] = static_cast<unsigned char>(tail >> (56 - 8 * i));
   return id;
 }
@@ -20,13 +20,6 @@ Instant uuid_time(const Uuid& id) {
   std::int64_t ms = 0;
   for (int i = 0; i < 6; ++i) ms = ms << 8 | id.bytes[i];
   return from_ms(ms);
-}
-
-std::uint64_t uuid_counter(const Uuid& id) {
-  std::uint64_t tail = 0;
-  for (int i = 8; i < 16; ++i) tail = tail << 8 | id.bytes[i];
-  const std::uint64_t high = std::uint64_t(id.bytes[6] & 0x0f) << 8 | id.bytes[7];
-  return high << 32 | (tail >> 30 & 0xffffffff);
 }
 
 std::string to_string(const Uuid& id) {

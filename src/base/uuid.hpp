@@ -21,11 +21,16 @@ struct Uuid {
   bool is_nil() const { return *this == Uuid{}; }
 };
 
-// The 44-bit `counter` fills rand_a and the first 32 bits of rand_b; `dice` the remaining 30.
+// The 54-bit `counter` fills rand_a and the first 42 bits of rand_b; `dice` the remaining 20.
 Uuid make_uuid_v7(Instant at, std::uint64_t counter, std::uint64_t dice);
 // The instant and the counter that make_uuid_v7 was given.
 Instant uuid_time(const Uuid& id);
-std::uint64_t uuid_counter(const Uuid& id);
+inline std::uint64_t uuid_counter(const Uuid& id) {
+  std::uint64_t tail = 0;
+  for (int i = 8; i < 16; ++i) tail = tail << 8 | id.bytes[i];
+  const std::uint64_t high = std::uint64_t(id.bytes[6] & 0x0f) << 8 | id.bytes[7];
+  return high << 42 | (tail >> 20 & 0x3ff'ffff'ffff);
+}
 
 std::string to_string(const Uuid& id);
 std::optional<Uuid> parse_uuid(std::string_view text);

@@ -7,6 +7,7 @@ namespace latchkey {
 
 inline constexpr int EXIT_REFUSED = 1;           // there is no such thing, or its state does not allow it
 inline constexpr int EXIT_USAGE = 2;             // the command line is wrong
+inline constexpr int EXIT_PENDING = 3;           // `migrate status --exit-code`: not all is applied as it stands here
 inline constexpr int EXIT_BAD_DATA = 65;         // JSON or files that cannot be used; KEY_REUSED
 inline constexpr int EXIT_UNAVAILABLE = 69;      // the store or the server cannot be reached, or is full
 inline constexpr int EXIT_INTERNAL = 70;         // a fault of Latchkey's

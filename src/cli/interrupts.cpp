@@ -1,6 +1,8 @@
 #include "cli/interrupts.hpp"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <cstdlib>
 
 #include "base/assert.hpp"
 
@@ -60,6 +63,47 @@ Task<void> Interrupts::listen(Handler handler) {
     if (error || size != sizeof info) co_return;
     handler(static_cast<int>(info.ssi_signo), sender_of(info));
   }
+}
+
+InterruptWatch::InterruptWatch(std::function<void(int signal)> handler, std::function<void()> insist)
+    : before_(read_signal_state()),
+      signals_(block_and_open()),
+      ended_(::eventfd(0, EFD_CLOEXEC)),
+      thread_([this, handler = std::move(handler), insist = std::move(insist)] { listen(handler, insist); }) {
+  LK_ASSERT(ended_ >= 0);
+}
+
+InterruptWatch::~InterruptWatch() {
+  ::eventfd_write(ended_, 1);
+  thread_.join();
+  ::close(ended_);
+  ::close(signals_);
+  ::pthread_sigmask(SIG_SETMASK, &before_.mask, nullptr);
+}
+
+void InterruptWatch::listen(const std::function<void(int signal)>& handler, const std::function<void()>& insist) const {
+  int patience_ms = -1;
+  for (;;) {
+    pollfd files[] = {{ended_, POLLIN, 0}, {signals_, POLLIN, 0}};
+    const int found = ::poll(files, 2, patience_ms);
+    if (found == 0) insist();
+    if (found <= 0) continue;
+    if (files[0].revents != 0) return;
+    signalfd_siginfo info{};
+    if (::read(signals_, &info, sizeof info) != sizeof info) continue;
+    patience_ms = 100;
+    handler(static_cast<int>(info.ssi_signo));
+  }
+}
+
+void InterruptWatch::die_of(int signal) {
+  ::signal(signal, SIG_DFL);
+  sigset_t one;
+  ::sigemptyset(&one);
+  ::sigaddset(&one, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  ::raise(signal);
+  std::_Exit(128 + signal);
 }
 
 Task<void> InterruptibleClock::wait(Duration span) {

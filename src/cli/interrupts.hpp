@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <functional>
+#include <thread>
 
 #include "base/task.hpp"
 #include "effects/command.hpp"
@@ -31,6 +32,28 @@ class Interrupts {
  private:
   SignalState before_;
   asio::posix::stream_descriptor signals_;
+};
+
+// The same signals for work that blocks: each is given to the handler, on a thread of the watch's own. After the first,
+// `insist` is called ten times a second.
+class InterruptWatch {
+ public:
+  explicit InterruptWatch(std::function<void(int signal)> handler, std::function<void()> insist = [] {});
+  // No call of the handler is under way, or begins, once this returns.
+  ~InterruptWatch();
+  InterruptWatch(const InterruptWatch&) = delete;
+  InterruptWatch& operator=(const InterruptWatch&) = delete;
+
+  // Ends the process as the signal would have.
+  [[noreturn]] static void die_of(int signal);
+
+ private:
+  void listen(const std::function<void(int signal)>& handler, const std::function<void()>& insist) const;
+
+  SignalState before_;
+  int signals_;
+  int ended_;  // an eventfd
+  std::thread thread_;
 };
 
 // A clock whose waits end by themselves, with operation_aborted thrown, when `must_leave` says so after a wake().

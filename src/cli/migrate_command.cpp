@@ -1,17 +1,16 @@
 #include "cli/migrate_command.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
-#include <istream>
+#include <algorithm>
 #include <ostream>
 
-#include "cli/migrate_report.hpp"
+#include "cli/migrate_run.hpp"
 #include "cli/place.hpp"
-#include "cli/table.hpp"
-#include "migrations/own_schema.hpp"
+#include "cli/verify_interrupt.hpp"
+#include "migrations/new_migration.hpp"
+#include "migrations/sql_script.hpp"
 #include "migrations/verify.hpp"
 
 namespace latchkey {
@@ -19,177 +18,64 @@ namespace {
 
 using namespace migrations;
 
-struct MigrateOptions {
-  std::string database;
-  std::string dir;  // empty: Latchkey's own
-  std::string schema = "public";
-  Duration wait{60'000};
-  std::int64_t to = -1;
-  std::int64_t steps = 1;
-  bool yes = false;
-  bool json = false;
-
-  bool is_own() const { return dir.empty(); }
-  As as() const { return json ? As::json : As::text; }
-};
-using Options = std::shared_ptr<MigrateOptions>;
-
-Collection read_files(const MigrateOptions& options) {
-  if (options.is_own()) return own_migrations();
-  auto files = read_folder(options.dir);
-  if (!files) throw Stop(files.error().code, files.error().detail);
-  return std::move(*files);
-}
-
-std::unique_ptr<Target> open(const MigrateOptions& options, const CliContext& context) {
-  if (options.database.empty())
-    throw Stop(Code::USAGE, "say which database: --database postgres://… or sqlite:FILE, or LATCHKEY_DATABASE");
-  return open_target({.database = options.database,
-                      .ledger = options.is_own() ? Ledger::own : Ledger::users,
-                      .schema = options.schema},
-                     context.clock, context.random);
-}
-
-RunSettings run_settings(const MigrateOptions& options, const CliContext& context, const std::string& state) {
-  return {.to = options.to < 0 ? std::nullopt : std::optional(options.to),
-          .patience = options.wait,
-          .on_wait = [&context] { context.err << "latchkey: another runner is at it: waiting\n"
-                                              << std::flush; },
-          .on_done = [&options, &context,
-                      state](const Migration& one) { print_done(context.out, one, state, options.as()); }};
-}
-
-// An older binary on a newer schema, or on what is no schema of Latchkey's at all.
-void require_own_schema(const MigrateOptions& options, const CliContext& context) {
-  if (!options.is_own()) return;
-  const auto report = inspect_own_schema(options.database, context.random);
-  if (!report) throw Stop(report.error().code, report.error().detail);
-  if (report->state == SchemaState::older) return;
-  if (const auto refusal = find_refusal(*report)) throw Stop(refusal->code, refusal->detail);
-}
-
-void up(const MigrateOptions& options, const CliContext& context) {
-  const auto target = open(options, context);
-  require_own_schema(options, context);
-  bool any = false;
-  RunSettings settings = run_settings(options, context, "applied");
-  settings.on_done = [&any, done = settings.on_done](const Migration& one) { any = true, done(one); };
-  try {
-    run_up(*target, read_files(options), settings);
-  } catch (const Stop& stop) {
-    if (!options.is_own()) throw;
-    throw Stop(stop.code, leave_out_known_roles(stop.what(), options.database));
-  }
-  if (!any && !options.json) context.out << "nothing to do\n";
-}
-
-bool says_yes(const std::string& question, const CliContext& context) {
-  context.err << question << " [y/N] " << std::flush;
-  std::string line;
-  std::getline(context.in, line);
-  return line == "y" || line == "yes";
-}
-
-// Every step that is prose is confirmed by the person who did it; true once all are.
-bool confirm(const Migration& migration, const CliContext& context) {
-  for (const PlanStep& step : migration.plan.steps) {
-    if (step.runs_down) break;
-    if (!says_yes(fmt::format("{}: {}: done?", migration.label, plain(step.text, 200)), context)) return false;
-  }
-  return says_yes(
-      fmt::format("take {} back (data-loss risk: {})?", migration.label, to_string(migration.plan.data_loss_risk)),
-      context);
-}
-
-// What is left to do once the down file has run.
-void print_rest(const Migration& migration, const CliContext& context) {
-  bool after = false;
-  for (const PlanStep& step : migration.plan.steps) {
-    if (after) context.err << fmt::format("latchkey: {}: now: {}\n", migration.label, plain(step.text, 200));
-    after = after || step.runs_down;
-  }
-}
-
-void down(const MigrateOptions& options, const CliContext& context) {
-  const auto target = open(options, context);
-  const DownWish wish{options.steps, options.to < 0 ? std::nullopt : std::optional(options.to)};
-  const auto chosen = choose_down(*target, read_files(options), wish);
-  if (chosen.empty() && !options.json) context.out << "nothing to do\n";
-  const bool asks = !options.yes && ::isatty(STDIN_FILENO) == 1;
-  for (const Migration& one : chosen) print_rollback(context.err, one);
-  if (!chosen.empty() && !options.yes && !asks)
-    throw Stop(Code::USAGE, "taking migrations back needs --yes where nobody can be asked");
-  for (const Migration& one : chosen) {
-    if (asks && !confirm(one, context))
-      throw Stop(Code::MOVE_REFUSED, one.label + " was not taken back: not confirmed");
-    run_down(*target, {one}, run_settings(options, context, "taken_back"));
-    print_rest(one, context);
-  }
-}
-
-void status(const MigrateOptions& options, const CliContext& context) {
-  const auto files = read_files(options);
-  print_status(context.out, survey(files.migrations, open(options, context)->read_ledger()), options.as());
+int migrate_status(const MigrateOptions& options, const CliContext& context) {
+  const auto files = read_migrations(options);
+  const auto entries = survey(files.migrations, open_database(options, context)->read_ledger());
+  print_status(context.out, entries, options.as());
   for (const Fault& fault : files.faults) context.err << "latchkey: " << to_string(fault) << '\n';
+  const auto is_applied = [](const Entry& entry) { return entry.standing == Standing::applied; };
+  return options.exit_code && !std::ranges::all_of(entries, is_applied) ? EXIT_PENDING : 0;
 }
 
-void run_verify(const MigrateOptions& options, const CliContext& context) {
-  const auto files = read_files(options);
-  verify(*open(options, context), files);
+int migrate_verify(const MigrateOptions& options, const CliContext& context) {
+  const auto files = read_migrations(options);
+  const auto target = open_database(options, context);
+  VerifyInterrupt interrupt(context.err);
+  try {
+    verify(*target, files, interrupt.watch());
+  } catch (const Stop&) {
+    interrupt.leave_if_told();
+    throw;
+  }
+  interrupt.leave_if_told();
   if (options.json)
     context.out << fmt::format("{{\"verified\":{}}}\n", files.migrations.size());
   else
     context.out << fmt::format("{} migration{}: up, down and up again lead to the same schema\n",
                                files.migrations.size(), files.migrations.size() == 1 ? "" : "s");
+  return 0;
 }
 
-void plan(const MigrateOptions& options, const CliContext& context) {
-  const auto files = read_files(options);
+// Without a database only what is wrong in every one is told of the scripts.
+int migrate_plan(const MigrateOptions& options, const CliContext& context) {
+  const auto files = read_migrations(options);
   if (options.database.empty())
-    require_none(files.faults);  // whether a script fits depends on the database
+    require_faultless(&lint_for_any, files);
   else
-    require_faultless(*open(options, context), files);
+    require_faultless(*open_database(options, context), files);
   print_plans(context.out, files, options.as());
+  return 0;
 }
 
-// A whole number; CLI11's own checks say a wrong one with the range of all doubles.
-CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,
-                        const std::string& description) {
-  const auto read = [name, least, &into](const std::string& text) {
-    const char* const end = text.data() + text.size();
-    const auto [at, fault] = std::from_chars(text.data(), end, into);
-    if (fault == std::errc{} && at == end && into >= least) return;
-    throw CLI::ValidationError(name, fmt::format("`{}` is no whole number from {} on", plain(text, 40), least));
-  };
-  return command.add_option_function<std::string>(name, read, description)->type_name("NUMBER");
+int migrate_new(const MigrateOptions& options, const CliContext& context) {
+  auto made = make_migration(options.dir, options.name, context.clock.now());
+  if (!made) throw Stop(made.error().code, made.error().detail);
+  print_made(context.out, *made, options.as());
+  return 0;
 }
 
-CLI::App* add(CLI::App& migrate, const std::string& name, const std::string& description, const Options& options,
-              const CliContext& context, void (*work)(const MigrateOptions&, const CliContext&)) {
-  CLI::App* const command = migrate.add_subcommand(name, description);
-  command->add_option("--database", options->database, "postgres://… or, with --dir, sqlite:FILE")
-      ->envname("LATCHKEY_DATABASE");
-  command->add_option("--dir", options->dir, "Folder of your own migrations (default: Latchkey's own)");
-  command->add_option("--schema", options->schema, "PostgreSQL: the schema of your ledger, latchkey_migrations")
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Print JSON");
-  command->callback([options, &context, work] {
-    try {
-      work(*options, context);
-      context.set_exit(0);
-    } catch (const Stop& stop) {
-      // A server that has the file, or another runner, is nothing broken: try again.
-      context.report({stop.code, stop.what()}, stop.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(stop.code));
-    }
-  });
-  return command;
+void add_wait(CLI::App& command, MigrateOptions& options) {
+  add_duration(command, "--wait", options.wait, "How long to wait for another runner (default: 1m)");
 }
 
 void add_up(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
-  CLI::App* const command = add(migrate, "up", "Apply what is pending, oldest first", options, context, &up);
-  add_number(*command, "--to", options->to, 0, "The last one to apply (default: all)");
-  add_duration(*command, "--wait", options->wait, "How long to wait for another runner (default: 1m)");
+  CLI::App* const command =
+      add_migrate(migrate, "up", "Apply what is pending, oldest first", options, context, &migrate_up);
+  add_database(*command, *options);
+  add_number(*command, "--to", options->to, 1, "The last one to apply (default: all)");
+  command->add_flag("--force", options->force, "Latchkey's own: under running servers, too");
+  add_wait(*command, *options);
   command->footer(
       "Examples:\n  latchkey migrate up --database postgres://latchkey@db/latchkey\n"
       "  latchkey migrate up --dir migrations --database sqlite:app.db");
@@ -197,14 +83,62 @@ void add_up(CLI::App& migrate, const CliContext& context) {
 
 void add_down(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
-  CLI::App* const command = add(migrate, "down", "Take back what was applied, newest first", options, context, &down);
+  CLI::App* const command =
+      add_migrate(migrate, "down", "Take back what was applied, newest first", options, context, &migrate_down);
+  add_database(*command, *options);
   CLI::Option* const steps = add_number(*command, "--steps", options->steps, 1, "How many (default: 1)");
   add_number(*command, "--to", options->to, 0, "Down to this number, which stays applied; 0: all")->excludes(steps);
   command->add_flag("--yes", options->yes, "The plan's steps are done: do not ask");
-  add_duration(*command, "--wait", options->wait, "How long to wait for another runner (default: 1m)");
+  command->add_flag("--force", options->force, "Latchkey's own: under running servers, too, whose calls then fail");
+  add_wait(*command, *options);
   command->footer(
       "Examples:\n  latchkey migrate down --dir migrations --database postgres://app@db/app\n"
       "  latchkey migrate down --to 3 --yes --dir migrations --database sqlite:app.db");
+}
+
+void add_status(CLI::App& migrate, const CliContext& context) {
+  auto options = std::make_shared<MigrateOptions>();
+  CLI::App* const command =
+      add_migrate(migrate, "status", "What is applied, pending, changed or unknown", options, context, &migrate_status);
+  add_database(*command, *options);
+  command->add_flag("--exit-code", options->exit_code, "Exit 3 unless all are applied, and as they stand here");
+  command->footer("Example:\n  latchkey migrate status --dir migrations --database postgres://app@db/app --json");
+}
+
+void add_verify(CLI::App& migrate, const CliContext& context) {
+  auto options = std::make_shared<MigrateOptions>();
+  CLI::App* const command = add_migrate(migrate, "verify", "Up, down and up again on a scratch database, and compare",
+                                        options, context, &migrate_verify);
+  add_database(*command, *options);
+  command->footer("Example:\n  latchkey migrate verify --dir migrations --database postgres://app@db/app");
+}
+
+void add_plan(CLI::App& migrate, const CliContext& context) {
+  auto options = std::make_shared<MigrateOptions>();
+  CLI::App* const command = add_migrate(migrate, "plan", "Check the files and their rollback plans, and show these",
+                                        options, context, &migrate_plan);
+  add_database(*command, *options);
+  command->footer("Example:\n  latchkey migrate plan --dir migrations");
+}
+
+void add_new(CLI::App& migrate, const CliContext& context) {
+  auto options = std::make_shared<MigrateOptions>();
+  CLI::App* const command =
+      add_migrate(migrate, "new", "Make the three files of the next migration", options, context, &migrate_new);
+  command->add_option("NAME", options->name, "Letters, digits, - and _: add_user_preferences")->required();
+  command->get_option("--dir")->required()->description("Folder of your migrations; made if there is none");
+  command->footer("Example:\n  latchkey migrate new add_user_preferences --dir migrations");
+}
+
+void add_accept(CLI::App& migrate, const CliContext& context) {
+  auto options = std::make_shared<MigrateOptions>();
+  CLI::App* const command = add_migrate(migrate, "accept", "Take an applied file that changed for what was applied",
+                                        options, context, &migrate_accept);
+  add_number(*command, "NUMBER", options->version, 1, "Of the migration")->required();
+  add_database(*command, *options);
+  command->add_flag("--yes", options->yes, "It means the same as what was applied: do not ask");
+  add_wait(*command, *options);
+  command->footer("Example:\n  latchkey migrate accept 3 --yes --dir migrations --database postgres://app@db/app");
 }
 
 }  // namespace
@@ -215,18 +149,11 @@ void add_migrate_command(CLI::App& app, const CliContext& context) {
   migrate->footer(R"(Examples:
   latchkey migrate status --database postgres://latchkey@db/latchkey
   latchkey migrate up --database postgres://latchkey@db/latchkey
+  latchkey migrate new add_user_preferences --dir migrations
   latchkey migrate plan --dir migrations
   latchkey migrate verify --dir migrations --database sqlite:app.db)");
-  add_up(*migrate, context);
-  add_down(*migrate, context);
-  add(*migrate, "status", "What is applied, pending, changed or unknown", std::make_shared<MigrateOptions>(), context,
-      &status)
-      ->footer("Example:\n  latchkey migrate status --dir migrations --database postgres://app@db/app --json");
-  add(*migrate, "verify", "Up, down and up again on a scratch database, and compare",
-      std::make_shared<MigrateOptions>(), context, &run_verify)
-      ->footer("Example:\n  latchkey migrate verify --dir migrations --database postgres://app@db/app");
-  add(*migrate, "plan", "Check the rollback plans and show them", std::make_shared<MigrateOptions>(), context, &plan)
-      ->footer("Example:\n  latchkey migrate plan --dir migrations");
+  for (const auto add : {&add_up, &add_down, &add_status, &add_verify, &add_plan, &add_new, &add_accept})
+    add(*migrate, context);
 }
 
 }  // namespace latchkey

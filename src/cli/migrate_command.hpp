@@ -1,5 +1,5 @@
-// `latchkey migrate up | down | status | verify | plan`: the schema of Latchkey's own PostgreSQL store, or, with --dir,
-// a user's.
+// `latchkey migrate up | down | status | verify | plan | new | accept`: the schema of Latchkey's own PostgreSQL store,
+// or, with --dir, a user's.
 #pragma once
 
 #include "cli/cli_fwd.hpp"

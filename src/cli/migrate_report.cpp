@@ -29,14 +29,28 @@ std::vector<std::string> texts_of(const std::vector<PlanStep>& steps) {
   return texts;
 }
 
+std::string list_checks(const std::vector<PlanCheck>& checks) {
+  std::string list = "[";
+  for (const PlanCheck& check : checks) {
+    if (list.size() > 1) list += ",";
+    ObjectOut object(list);
+    object.text("query", check.query);
+    if (check.after_up) object.text("after_up", *check.after_up);
+    if (check.after_rollback) object.text("after_rollback", *check.after_rollback);
+    if (check.unchanged) object.flag("unchanged", true);
+    object.end();
+  }
+  return list + "]";
+}
+
 void append_plan(std::string& text, const Migration& one) {
-  std::vector<std::string> queries;
-  for (const PlanCheck& check : one.plan.checks) queries.push_back(check.query);
   ObjectOut object(text);
   object.text("migration", one.label).number("version", one.version).text("change", one.plan.change);
   object.word("data_loss_risk", to_string(one.plan.data_loss_risk))
       .number("estimated_time_ms", one.plan.estimated_time.count());
-  object.raw("steps", quoted_list(texts_of(one.plan.steps))).raw("verification_queries", quoted_list(queries));
+  object.raw("steps", quoted_list(texts_of(one.plan.steps))).raw("data_changes", quoted_list(one.plan.data_changes));
+  object.raw("verification_queries", list_checks(one.plan.checks))
+      .raw("verification_steps", quoted_list(one.plan.verification_steps));
   object.raw("dependencies", quoted_list(one.plan.dependencies)).raw("triggers", quoted_list(one.plan.triggers));
   if (!one.plan.version.empty()) object.text("deployment_version", one.plan.version);
   if (!one.plan.rollback_version.empty()) object.text("rollback_version", one.plan.rollback_version);
@@ -78,6 +92,19 @@ void print_done(std::ostream& out, const Migration& migration, const std::string
     ObjectOut(text).text("migration", migration.label).number("version", migration.version).word("state", state).end();
   else
     text = fmt::format("{} {}", migration.label, state);
+  out << text << '\n' << std::flush;
+}
+
+void print_made(std::ostream& out, const NewMigration& made, As as) {
+  std::string text;
+  if (as == As::json)
+    ObjectOut(text)
+        .text("migration", made.label)
+        .number("version", made.version)
+        .raw("files", quoted_list(made.paths))
+        .end();
+  else
+    for (const std::string& path : made.paths) text += (text.empty() ? "made " : "\nmade ") + plain(path, 1000);
   out << text << '\n' << std::flush;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "migrations/new_migration.hpp"
 #include "migrations/runner.hpp"
 
 namespace latchkey {
@@ -15,6 +16,7 @@ void print_status(std::ostream& out, const std::vector<migrations::Entry>& entri
 // One {"migration", "state"} line each as it is done, in both forms a line.
 void print_done(std::ostream& out, const migrations::Migration& migration, const std::string& state, As as);
 void print_plans(std::ostream& out, const migrations::Collection& files, As as);
+void print_made(std::ostream& out, const migrations::NewMigration& made, As as);
 // What people read before a migration is taken back.
 void print_rollback(std::ostream& out, const migrations::Migration& migration);
 

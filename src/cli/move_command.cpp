@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
 #include <ostream>
 
 #include "api/json_out.hpp"
 #include "base/hex.hpp"
+#include "cli/interrupts.hpp"
 #include "cli/place.hpp"
 #include "cli/table.hpp"
 #include "moving/move.hpp"
+#include "server/settings.hpp"
 #include "server/signpost.hpp"
+#include "store/postgres/hosts.hpp"
 
 namespace latchkey {
 namespace {
@@ -20,6 +26,7 @@ using api::ObjectOut;
 
 struct MoveOptions {
   std::string from;
+  std::string store;  // LATCHKEY_STORE, as for every command
   std::string data_dir;
   std::string to;
   bool keep = false;
@@ -100,13 +107,27 @@ void print(std::ostream& out, const MoveReport& report, const std::string& file)
 }
 
 std::string find_file(const MoveOptions& options) {
-  if (options.from.empty()) return Place{.data_dir = options.data_dir}.store_file();
+  if (options.from.empty()) return find_store_file(options.store, options.data_dir);
   return options.from.starts_with("sqlite:") ? options.from.substr(7) : "";
 }
 
-std::optional<Error> find_fault(const MoveOptions& options) {
-  if (options.from.empty() && options.data_dir.empty())
+// Of the variable that stands in for --from.
+std::optional<Error> find_fault_of_store(const MoveOptions& options) {
+  if (!options.from.empty()) return std::nullopt;
+  if (options.store.empty() && options.data_dir.empty())
     return Error{Code::USAGE, "say which store: --from sqlite:FILE or --data-dir DIR"};
+  if (pg::names_postgres(options.store))
+    return Error{Code::USAGE,
+                 "LATCHKEY_STORE names PostgreSQL, and it is a file that is moved: say --from sqlite:FILE (or unset "
+                 "LATCHKEY_STORE to move the data folder's)"};
+  if (options.store.empty()) return std::nullopt;
+  if (const auto good = check_store(options.store); !good)
+    return Error{Code::USAGE, "LATCHKEY_STORE: " + good.error().detail};
+  return std::nullopt;
+}
+
+std::optional<Error> find_fault(const MoveOptions& options) {
+  if (auto fault = find_fault_of_store(options)) return fault;
   if (find_file(options).empty()) return Error{Code::USAGE, "--from is sqlite:FILE"};
   if (options.unmark && !options.yes)
     return Error{Code::USAGE,
@@ -116,7 +137,7 @@ std::optional<Error> find_fault(const MoveOptions& options) {
   if (options.unmark) return std::nullopt;
   if (options.to.starts_with("sqlite:"))
     return Error{Code::USAGE, "a store is moved into PostgreSQL only: --to is postgres://…, not sqlite:FILE"};
-  if (!options.to.starts_with("postgres://") && !options.to.starts_with("postgresql://"))
+  if (!pg::names_postgres(options.to))
     return Error{Code::USAGE, "say where to, as a URL: --to postgres://…, or LATCHKEY_DATABASE"};
   return std::nullopt;
 }
@@ -126,31 +147,67 @@ void report(const Error& error, const CliContext& context) {
   context.report(error, error.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(error.code));
 }
 
-void unmark(const MoveOptions& options, const std::string& file, const CliContext& context) {
-  // Commands are to use the file again, and not a server on the copy.
-  if (options.from.empty())
-    if (const auto removed = Signpost::remove(options.data_dir); !removed) return report(removed.error(), context);
+void unmark(const std::string& file, const CliContext& context) {
+  // Commands with this folder are to use the file again, and not a server on the copy.
+  if (const std::filesystem::path path = std::filesystem::absolute(file); path.filename() == "latchkey.db")
+    if (const auto removed = Signpost::remove(path.parent_path()); !removed) return report(removed.error(), context);
   const auto unmarked = unmark_store(file, context.clock, context.random);
   if (!unmarked) return report(unmarked.error(), context);
   context.out << file << (*unmarked ? " is open again; do not use the copy\n" : " has no mark\n");
   context.set_exit(0);
 }
 
+// Shows how far a move is, and says what it leaves when it is interrupted.
+class MoveProgress {
+ public:
+  MoveProgress(const MoveOptions& options, const CliContext& context)
+      : options_(options),
+        context_(context),
+        status_(context.err, context.status),
+        signals_([this](int signal) { interrupt(signal); }) {}
+
+  void show(Doing doing, std::uint64_t runs) {
+    const std::lock_guard lock(mutex_);
+    commits_ = doing == Doing::committing;
+    if (!commits_) status_.show(fmt::format("{} {} runs", doing == Doing::copying ? "copied" : "verifying", runs));
+  }
+
+ private:
+  // The lock is never let go: what was said stays so.
+  void interrupt(int signal) {
+    const std::lock_guard lock(mutex_);
+    status_.clear();
+    context_.err << "latchkey: interrupted" + describe_rest() + "\n" << std::flush;
+    InterruptWatch::die_of(signal);
+  }
+  std::string describe_rest() const {
+    const std::string file = find_file(options_);
+    if (!commits_) return ": nothing was copied; " + file + " is the store as before";
+    if (options_.keep)
+      return " at the commit: whether the copy was kept is not known; " + file + " is the store as before";
+    return " at the commit: " + file + " stays closed until the move is run again, which finds the copy or makes it";
+  }
+
+  const MoveOptions& options_;
+  const CliContext& context_;
+  std::mutex mutex_;
+  StatusLine status_;
+  bool commits_ = false;
+  InterruptWatch signals_;  // last: its thread uses the others
+};
+
 void move(const MoveOptions& options, const CliContext& context) {
   if (const auto fault = find_fault(options)) return context.report(*fault);
   const std::string file = find_file(options);
-  if (options.unmark) return unmark(options, file, context);
-  StatusLine status(context.err, context.status);
-  const auto moved =
-      move_store({.file = file,
-                  .url = options.to,
-                  .keeps = options.keep,
-                  .on_progress =
-                      [&](Doing doing, std::uint64_t runs) {
-                        status.show(fmt::format("{} {} runs", doing == Doing::copying ? "copied" : "verifying", runs));
-                      }},
-                 context.clock, context.random);
-  status.clear();
+  if (options.unmark) return unmark(file, context);
+  const auto moved = [&] {
+    MoveProgress progress(options, context);
+    return move_store({.file = file,
+                       .url = options.to,
+                       .keeps = options.keep,
+                       .on_progress = [&](Doing doing, std::uint64_t runs) { progress.show(doing, runs); }},
+                      context.clock, context.random);
+  }();
   if (!moved) return report(moved.error(), context);
   if (options.json)
     context.out << to_json(*moved, file) << '\n';
@@ -164,8 +221,10 @@ void move(const MoveOptions& options, const CliContext& context) {
 void add_move_command(CLI::App& app, const CliContext& context) {
   auto options = std::make_shared<MoveOptions>();
   options->data_dir = default_data_dir();
+  if (const char* const store = std::getenv("LATCHKEY_STORE")) options->store = store;
   CLI::App* const command = app.add_subcommand("move", "Copy an embedded store into PostgreSQL, verified");
-  command->add_option("--from", options->from, "The store, sqlite:FILE (default: latchkey.db in the data folder)");
+  command->add_option("--from", options->from,
+                      "The store, sqlite:FILE (default: LATCHKEY_STORE, else latchkey.db in the data folder)");
   command->add_option("--data-dir", options->data_dir, "Folder of the embedded store")
       ->envname("LATCHKEY_DATA_DIR")
       ->capture_default_str();

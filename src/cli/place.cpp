@@ -14,6 +14,7 @@
 #include "base/time.hpp"
 #include "server/settings.hpp"
 #include "server/signpost.hpp"
+#include "store/postgres/hosts.hpp"
 
 namespace latchkey {
 namespace {
@@ -38,6 +39,8 @@ std::string default_data_dir() {
   return home.empty() ? "" : home + "/.local/share/latchkey";
 }
 
+std::string Place::store_file() const { return find_store_file(store, data_dir); }
+
 Result<void> Place::check() const {
   if (!data_dir.empty()) return {};
   return fail(Code::USAGE, "this user has no home directory: say with --data-dir where the store is");
@@ -45,11 +48,15 @@ Result<void> Place::check() const {
 
 Result<std::string> Place::find_server() const {
   if (!server.empty()) return server;
-  if (names_postgres(variable("LATCHKEY_STORE")))
+  if (pg::names_postgres(store))
     return fail(Code::USAGE,
                 "LATCHKEY_STORE names PostgreSQL, which commands reach through a server: say --server URL (or unset "
                 "LATCHKEY_STORE to use the data folder)");
   if (auto known = check(); !known) return std::unexpected(known.error());
+  if (!store.empty()) {
+    if (auto good = check_store(store); !good) return fail(Code::USAGE, "LATCHKEY_STORE: " + good.error().detail);
+    return "";
+  }
   const auto found = Signpost::find(data_dir);
   if (!found) return "";
   if (found->address) return *found->address;
@@ -85,6 +92,7 @@ Result<void> Place::prepare() const {
 
 void add_server_options(CLI::App& command, Place& place) {
   place.data_dir = default_data_dir();
+  place.store = variable("LATCHKEY_STORE");
   command.add_option("--data-dir", place.data_dir, "Folder of the embedded store")
       ->envname("LATCHKEY_DATA_DIR")
       ->capture_default_str();

@@ -13,17 +13,18 @@ namespace latchkey {
 struct Place {
   std::string data_dir;               // empty: there is no home directory either
   std::string server;                 // empty: the embedded store, or the server that owns it
+  std::string store;                  // LATCHKEY_STORE: whatever `serve` takes; empty: in the data directory
   std::string token;                  // empty: from DATA_DIR/admin.key
   std::optional<std::string> tenant;  // none: `default` for claims, every tenant for lists
 
-  std::string store_file() const { return data_dir + "/latchkey.db"; }
+  std::string store_file() const;
   // What is sent as Authorization: Bearer. Empty when there is none: the server will say so.
   std::string read_token() const;
   // USAGE when there is no data directory.
   Result<void> check() const;
   // The server to speak to: the one that was named, or the one on PostgreSQL whose data directory this is; empty: look
-  // at the embedded store. USAGE where LATCHKEY_STORE says PostgreSQL and no server is named; SERVER_UNREACHABLE when a
-  // server on PostgreSQL used the directory and has ended.
+  // at the embedded store. USAGE where LATCHKEY_STORE says PostgreSQL and no server is named, or cannot be read;
+  // SERVER_UNREACHABLE when a server on PostgreSQL used the directory and has ended.
   Result<std::string> find_server() const;
   // Makes the data directory if it is missing (0700). STORE_UNAVAILABLE when it cannot be written.
   Result<void> prepare() const;

@@ -114,7 +114,13 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
     return EXIT_BUSY;
   }
   if (command.interrupted_by() && !ran.run.as<Cancelled>()) {
-    note_given_back(ran.run.id());
+    if (ran.run.as<InDoubt>())  // under `hold` nothing is given back
+      refuse(
+          fmt::format("OUTCOME_UNKNOWN: interrupted; run {0} may have had its effect, and is not run again before a "
+                      "person decides (latchkey runs resolve {0})",
+                      to_string(ran.run.id())));
+    else
+      note_given_back(ran.run.id());
     return 128 + *command.interrupted_by();
   }
   if (ran.run.as<Cancelled>()) {

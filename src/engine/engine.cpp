@@ -55,19 +55,20 @@ void Engine::note_follow_ups(Seen& seen, const Settled& settled, Instant now) {
 void Engine::claim(ClaimRequest request, Done<ClaimReply> done) {
   if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
   const Instant now = store_.now();
+  const std::uint64_t era = store_.era();
   // A call that may be known by another key is the store's to recognise.
-  if (auto known = request.key_before.empty() ? seen_->outcomes.find(request, now) : std::nullopt) {
+  if (auto known = request.key_before.empty() ? seen_->outcomes.find(request, now, era) : std::nullopt) {
     seen_->cached.fetch_add(1, std::memory_order_relaxed);
     if (!LK_SEEDED(cached_replay_not_counted)) note(*seen_, *known, request.caller, now);
     return done(std::move(*known));
   }
   std::string caller = request.caller;
-  store_.claim(std::move(request), [seen = seen_, &store = store_, caller = std::move(caller),
+  store_.claim(std::move(request), [seen = seen_, &store = store_, era, caller = std::move(caller),
                                     done = std::move(done)](Result<ClaimReply> reply) mutable {
     if (reply && !std::holds_alternative<Won>(*reply)) {
       const Instant at = store.now();
       note(*seen, *reply, caller, at);
-      if (const auto* replay = std::get_if<Replay>(&*reply)) seen->outcomes.add(replay->run, at);
+      if (const auto* replay = std::get_if<Replay>(&*reply)) seen->outcomes.add(replay->run, at, era);
     }
     done(std::move(reply));
   });
@@ -79,13 +80,13 @@ void Engine::extend(std::vector<ExtendRequest> requests, Done<std::vector<Extend
 }
 
 void Engine::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
-  auto remember = [seen = seen_, &store = store_,
+  auto remember = [seen = seen_, &store = store_, era = store_.era(),
                    done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
     for (std::size_t i = 0; replies && i < replies->size(); ++i) {
       const auto* settled = std::get_if<Settled>(&(*replies)[i]);
       if (settled) seen->progress.forget(settled->run.id());
       if (!settled || !settled->run.as<Completed>()) continue;
-      seen->outcomes.add(settled->run, store.now());
+      seen->outcomes.add(settled->run, store.now(), era);
       if (settled->changed) note_follow_ups(*seen, *settled, store.now());
     }
     done(std::move(replies));

@@ -74,7 +74,7 @@ class Engine final : public Claims {
     Suppressions suppressions;
     Progress progress;
     std::atomic<std::uint64_t> cached{0};
-    std::atomic<bool> is_writing{false};  // suppressed duplicates
+    std::atomic<unsigned> slices_writing{0};  // of suppressed duplicates
     std::atomic<bool> fails_writing{false};
   };
 
@@ -84,6 +84,7 @@ class Engine final : public Claims {
   Task<void> sweep_due();
   Task<void> purge_all();
   void write_suppressed();
+  void write_slice(std::vector<DuplicateNote> notes);
   // Whether it went well; logs the first error of a row.
   bool check(const char* what, const std::optional<Error>& error);
 

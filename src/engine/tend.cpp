@@ -1,5 +1,6 @@
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/system/system_error.hpp>
 
 #include "engine/await.hpp"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr Duration kPauseMin = std::chrono::milliseconds{50};
 constexpr Duration kPauseMax = std::chrono::seconds{1};
+constexpr std::ptrdiff_t kNotesAtOnce = 500;
 
 template <class T>
 std::optional<Error> error_of(const Result<T>& result) {
@@ -66,12 +68,19 @@ Task<void> Engine::purge_all() {
   }
 }
 
-// Nothing waits for it: whatever holds it up, leases end in time.
+// Nothing waits for it: whatever holds it up, leases end in time. In slices: who is in one transaction with them waits.
 void Engine::write_suppressed() {
-  if (seen_->is_writing.load()) return;
+  if (seen_->slices_writing.load() > 0) return;
   std::vector<DuplicateNote> notes = seen_->suppressions.drain();
-  if (notes.empty()) return;
-  seen_->is_writing = true;
+  for (auto from = notes.begin(); from != notes.end();) {
+    const auto to = from + std::min<std::ptrdiff_t>(kNotesAtOnce, notes.end() - from);
+    write_slice({std::make_move_iterator(from), std::make_move_iterator(to)});
+    from = to;
+  }
+}
+
+void Engine::write_slice(std::vector<DuplicateNote> notes) {
+  ++seen_->slices_writing;
   auto copy = notes;
   store_.note_duplicates(
       std::move(copy), [seen = seen_, notes = std::move(notes)](const Result<std::monostate>& written) mutable {
@@ -80,7 +89,7 @@ void Engine::write_suppressed() {
         if (!written && !was_failing)
           spdlog::warn("writing suppressed duplicates failed and will be tried again: {}", to_string(written.error()));
         if (written && was_failing) spdlog::info("writing suppressed duplicates works again");
-        seen->is_writing = false;
+        --seen->slices_writing;
       });
 }
 

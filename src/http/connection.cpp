@@ -261,7 +261,7 @@ void Connection::retire_if_quiet() {
 void Connection::arm(Phase phase, Duration after) {
   if (phase_ == phase) return;
   phase_ = phase;
-  loop_.deadlines().set(*this, after);
+  loop_.deadlines().set(*this, loop_.shared().clock.elapsed(), after);
 }
 
 void Connection::disarm() {

@@ -9,13 +9,14 @@ Deadlines::Deadlines(Duration tick, Duration now)
   for (Entry& head : slots_) head.previous = head.next = &head;
 }
 
-void Deadlines::set(Entry& entry, Duration after) {
+void Deadlines::set(Entry& entry, Duration now, Duration after) {
   // One tick more than the quotient: the current tick has partly passed, and a deadline must not come early.
   const auto ticks = static_cast<std::uint64_t>(std::max<std::int64_t>(after.count(), 0) / tick_ms_) + 2;
-  entry.due_tick = now_tick_ + ticks;
-  if (entry.next != nullptr && entry.slot_tick <= entry.due_tick) return;
+  const std::uint64_t due_tick = std::max(static_cast<std::uint64_t>(now.count() / tick_ms_), now_tick_) + ticks;
+  entry.due_tick = due_tick;
+  if (entry.next != nullptr && entry.slot_tick <= due_tick) return;
   cancel(entry);
-  entry.due_tick = now_tick_ + ticks;
+  entry.due_tick = due_tick;
   link(entry);
 }
 

@@ -24,7 +24,9 @@ class Deadlines {
 
   explicit Deadlines(Duration tick, Duration now);
 
-  void set(Entry& entry, Duration after);
+  // `now` is asked for, not taken from the last advance(): a loop that was held up must not count that against whom it
+  // only then heard.
+  void set(Entry& entry, Duration now, Duration after);
   // As set(never): a store.
   void suspend(Entry& entry) { entry.due_tick = kNever; }
   // Takes the entry out of the wheel.

@@ -120,7 +120,7 @@ TEST(Deadlines, ExpireOnceAndNeverEarly) {
     Deadlines wheel(250ms, 99ms);
     Deadlines::Entry entry;
     Expired expired;
-    wheel.set(entry, after);
+    wheel.set(entry, 99ms, after);
     Duration at = 99ms;
     for (; at < 2000s && expired.entries.empty(); at += 100ms) expired.advance(wheel, at);
     EXPECT_GE(at, after) << after.count();
@@ -134,18 +134,32 @@ TEST(Deadlines, MoveEitherWay) {
   Deadlines wheel(100ms, 0ms);
   Deadlines::Entry later, sooner, suspended, cancelled;
   Expired expired;
-  for (auto* entry : {&later, &sooner, &suspended, &cancelled}) wheel.set(*entry, 5s);
-  wheel.set(later, 100s);
-  wheel.set(sooner, 1s);
+  for (auto* entry : {&later, &sooner, &suspended, &cancelled}) wheel.set(*entry, 0ms, 5s);
+  wheel.set(later, 0ms, 100s);
+  wheel.set(sooner, 0ms, 1s);
   wheel.suspend(suspended);
   wheel.cancel(cancelled);
   expired.advance(wheel, 2s);
   EXPECT_EQ(expired.entries, std::vector{&sooner});
   expired.advance(wheel, 99s);
   EXPECT_TRUE(expired.entries.empty());
-  wheel.set(suspended, 3s);
+  wheel.set(suspended, 99s, 3s);
   expired.advance(wheel, 105s);
   EXPECT_EQ(expired.entries.size(), 2u);
+}
+
+TEST(Deadlines, CountFromWhenTheyWereSetThoughTheLoopWasHeldUp) {
+  Deadlines wheel(100ms, 0ms);
+  Deadlines::Entry before, after;
+  Expired expired;
+  wheel.set(before, 0ms, 5s);
+  wheel.set(after, 61s, 5s);
+  expired.advance(wheel, 61s);
+  EXPECT_EQ(expired.entries, std::vector{&before});
+  expired.advance(wheel, 65s);
+  EXPECT_TRUE(expired.entries.empty());
+  expired.advance(wheel, 67s);
+  EXPECT_EQ(expired.entries, std::vector{&after});
 }
 
 class Recorder final : public ReplySink {

@@ -28,10 +28,19 @@ Server::Server(Settings settings, Handler handler, Clock& clock)
 
 Server::~Server() { stop(); }
 
-Result<std::unique_ptr<Server>> Server::start(Settings settings, Handler handler, Clock& clock) {
+Result<std::unique_ptr<Server>> Server::bind(Settings settings, Handler handler, Clock& clock) {
   std::unique_ptr<Server> server(new Server(std::move(settings), std::move(handler), clock));
   if (const Result<void> listening = server->listen(); !listening) return std::unexpected(listening.error());
-  for (const auto& loop : server->loops_) server->threads_.emplace_back([&loop = *loop] { loop.run(); });
+  return server;
+}
+
+void Server::serve() {
+  for (const auto& loop : loops_) threads_.emplace_back([&loop = *loop] { loop.run(); });
+}
+
+Result<std::unique_ptr<Server>> Server::start(Settings settings, Handler handler, Clock& clock) {
+  auto server = bind(std::move(settings), std::move(handler), clock);
+  if (server) (*server)->serve();
   return server;
 }
 

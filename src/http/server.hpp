@@ -22,8 +22,12 @@ struct Shared;
 
 class Server {
  public:
-  // Listens and serves when it returns. LISTEN_FAILED when the address is not one or cannot be had. `clock` must
-  // outlive it.
+  // Has the port when it returns; who connects waits for serve(). LISTEN_FAILED when the address is not one or cannot
+  // be had. `clock` must outlive it.
+  static Result<std::unique_ptr<Server>> bind(Settings settings, Handler handler, Clock& clock);
+  // Once.
+  void serve();
+  // Both: serves when it returns.
   static Result<std::unique_ptr<Server>> start(Settings settings, Handler handler, Clock& clock);
   // Stops first.
   ~Server();

@@ -24,6 +24,43 @@ struct Parts {
   std::optional<File> up, down, plan;
 };
 
+// More than anybody writes, and less than a machine has.
+constexpr std::size_t kFileMax = 64 * 1024 * 1024;
+
+// Editors write a byte order mark that nobody sees; a database would call it a syntax error.
+std::string strip_mark(std::string text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
+  return text;
+}
+
+std::optional<Fault> find_no_text(const File& file) {
+  if (file.text.starts_with("\xFF\xFE") || file.text.starts_with("\xFE\xFF"))
+    return Fault{file.name, 1, "is UTF-16, by its byte order mark: save it as UTF-8"};
+  const std::size_t nul = file.text.find('\0');
+  if (nul == file.text.npos) return std::nullopt;
+  const auto end = file.text.begin() + static_cast<std::ptrdiff_t>(nul);
+  return Fault{file.name, 1 + static_cast<int>(std::count(file.text.begin(), end, '\n')),
+               "has a NUL byte: it must be text in UTF-8"};
+}
+
+// A pipe would be waited for, and a device may have no end.
+Result<std::string> read_text(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return fail(Code::MIGRATION_INVALID, fmt::format("{} is no regular file", path.string()));
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return fail(Code::NOT_FOUND, fmt::format("{} cannot be read", path.string()));
+  std::string text;
+  for (std::string piece(64 * 1024, '\0'); stream && text.size() <= kFileMax;) {
+    stream.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    text.append(piece, 0, static_cast<std::size_t>(stream.gcount()));
+  }
+  if (text.size() > kFileMax)
+    return fail(Code::MIGRATION_INVALID, fmt::format("{} has more than 64 MiB", path.string()));
+  return text;
+}
+
 // A checkout with other line ends is the same file.
 std::string compute_checksum(std::string text) {
   std::erase(text, '\r');
@@ -59,6 +96,7 @@ Migration assemble(std::int64_t version, Parts parts, std::vector<Fault>& faults
   Migration one{.version = version, .label = parts.label, .name = parts.name};
   if (parts.up) one.up = parts.up->text, one.checksum = compute_checksum(one.up);
   if (parts.down) one.down = parts.down->text;
+  one.plan_file = parts.plan ? parts.plan->name : parts.label + ".plan.yml";
   if (parts.plan) one.plan = parse_plan(parts.plan->name, parts.plan->text, faults);
   return one;
 }
@@ -84,9 +122,11 @@ Collection arrange(const std::vector<File>& files) {
   static const std::regex kForm(R"((\d{1,18})_([A-Za-z0-9][A-Za-z0-9_-]*)\.(up\.sql|down\.sql|plan\.ya?ml))");
   Collection all;
   std::map<std::int64_t, Parts> found;
-  for (const File& file : files) {
+  for (const File& given : files) {
     std::smatch match;
-    if (!is_ours(file.name)) continue;
+    if (!is_ours(given.name)) continue;
+    const File file{given.name, strip_mark(given.text)};
+    if (auto fault = find_no_text(file)) all.faults.push_back(*std::move(fault));
     if (!std::regex_match(file.name, match, kForm))
       all.faults.push_back({file.name, 0, "is not named NUMBER_name.up.sql, .down.sql or .plan.yml"});
     else if (std::stoll(match[1]) == 0)
@@ -106,9 +146,9 @@ Result<Collection> read_folder(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!is_ours(name) || entry.is_directory()) continue;
-    std::ifstream stream(entry.path(), std::ios::binary);
-    files.push_back({name, {std::istreambuf_iterator<char>(stream), {}}});
-    if (!stream) return fail(Code::NOT_FOUND, fmt::format("{} cannot be read", entry.path().string()));
+    auto text = read_text(entry.path());
+    if (!text) return std::unexpected(text.error());
+    files.push_back({name, *std::move(text)});
   }
   if (error) return fail(Code::NOT_FOUND, fmt::format("{}: {}", folder.string(), error.message()));
   std::ranges::sort(files, {}, &File::name);

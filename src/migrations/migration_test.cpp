@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include "migrations/new_migration.hpp"
 #include "migrations/own_schema.hpp"
+#include "migrations/pg_connect.hpp"
 #include "migrations/sql_script.hpp"
 #include "migrations/sqlite_text.hpp"
 #include "migrations/verify.hpp"
@@ -52,6 +54,32 @@ TEST(Migrations, FaultsOfTheFilesAreAllTold) {
 }
 
 TEST(Migrations, DatesHaveNoGaps) { EXPECT_TRUE(gather({"20260206_a", "20260301_b"}).faults.empty()); }
+
+TEST(Migrations, TheNextNumberIsAsWideAsTheLast) {
+  const Instant now = parse_rfc3339("2026-02-06T10:11:12.345Z").value();
+  const auto next = [&](const std::vector<std::string>& labels) {
+    return compute_next_number(gather(labels).migrations, now);
+  };
+  EXPECT_EQ(next({}), "0001");
+  EXPECT_EQ(next({"0001_a", "0002_b"}), "0003");
+  EXPECT_EQ(next({"9_a"}), "10");
+  EXPECT_EQ(next({"20250101_a"}), "20260206");
+  EXPECT_EQ(next({"20260206_a"}), "20260207");
+  EXPECT_EQ(next({"20250101000000_a"}), "20260206101112");
+}
+
+TEST(Migrations, APlanIsCalledAsItsFile) {
+  auto files = three("1_a");
+  EXPECT_EQ(arrange(files).migrations[0].plan_file, "1_a.plan.yml");
+  files[2].name = "1_a.plan.yaml";
+  EXPECT_EQ(arrange(files).migrations[0].plan_file, "1_a.plan.yaml");
+}
+
+TEST(OwnSchema, NeedsPostgreSQL15) {
+  EXPECT_FALSE(find_too_old(150000));
+  EXPECT_FALSE(find_too_old(180001));
+  EXPECT_THAT(find_too_old(140009).value(), HasSubstr("needs PostgreSQL 15 or later; this is 14.9"));
+}
 
 TEST(Migrations, TheChecksumIsOfTheUpFileAndNotOfItsLineEnds) {
   const auto sum = [](const std::string& text) { return arrange(three("1_a", text)).migrations[0].checksum; };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "migrations/pg_connect.hpp"
 #include "migrations/pg_target.hpp"
 
 namespace latchkey::migrations {
@@ -28,18 +27,6 @@ void set_up(PgTarget& target, Duration patience) {
 }
 
 }  // namespace
-
-std::string leave_out_known_roles(std::string text, const std::string& url) {
-  if (!text.contains("CREATE ROLE latchkey_")) return text;
-  const auto handle = connect_for_migrations(url, "");
-  const std::unique_ptr<PGresult, decltype(&PQclear)> rows(
-      PQexec(handle.get(), "SELECT rolname FROM pg_roles WHERE rolname LIKE 'latchkey\\_%'"), &PQclear);
-  for (int i = 0; i < PQntuples(rows.get()); ++i) {
-    const std::string statement = fmt::format("CREATE ROLE {} NOLOGIN; ", PQgetvalue(rows.get(), i, 0));
-    if (const auto at = text.find(statement); at != text.npos) text.erase(at, statement.size());
-  }
-  return text;
-}
 
 SchemaReport judge(const std::vector<Migration>& migrations, const std::vector<Applied>& ledger, HasSchema has_schema) {
   if (has_schema == HasSchema::no) return {SchemaState::empty, "there is no schema `latchkey`"};
@@ -86,9 +73,7 @@ Result<SchemaReport> inspect_own_schema(const std::string& url, Random& random) 
   }
 }
 
-namespace {
-
-Result<void> prepare_schema(const std::string& url, Random& random, Duration patience) {
+Result<void> prepare_own_schema(const std::string& url, Random& random, Duration patience) {
   try {
     PgTarget target({.database = url, .ledger = Ledger::own}, random);
     SchemaReport report = inspect(target);
@@ -101,17 +86,6 @@ Result<void> prepare_schema(const std::string& url, Random& random, Duration pat
   } catch (const Stop& stop) {
     return fail(stop.code, stop.what());
   }
-}
-
-}  // namespace
-
-Result<void> prepare_own_schema(const std::string& url, Random& random, Duration patience) {
-  auto prepared = prepare_schema(url, random, patience);
-  try {
-    if (!prepared) prepared.error().detail = leave_out_known_roles(prepared.error().detail, url);
-  } catch (const Stop&) {  // gone meanwhile: as it was said first
-  }
-  return prepared;
 }
 
 }  // namespace latchkey::migrations

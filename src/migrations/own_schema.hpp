@@ -32,10 +32,6 @@ Result<SchemaReport> inspect_own_schema(const std::string& url, Random& random);
 // the others wait. SCHEMA_OLDER, SCHEMA_NEWER, MIGRATION_CHANGED or STORE_FORMAT for what is not this version's.
 Result<void> prepare_own_schema(const std::string& url, Random& random, Duration patience = std::chrono::minutes{1});
 
-// The remedy in a migration's refusal names every role; the administrator is to make those that are not there. Throws
-// Stop when the database cannot be reached.
-std::string leave_out_known_roles(std::string text, const std::string& url);
-
 // What a server, or `migrate up`, must not go on with.
 std::optional<Error> find_refusal(const SchemaReport& report);
 

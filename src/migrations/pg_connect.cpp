@@ -1,5 +1,7 @@
 #include "migrations/pg_connect.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -78,6 +80,12 @@ PgHandle connect_for_migrations(const std::string& url, const std::string& datab
     throw Stop(Code::STORE_UNAVAILABLE, "PostgreSQL: " + join_lines(PQerrorMessage(handle.get())));
   PQsetNoticeReceiver(handle.get(), &ignore_notice, nullptr);
   return handle;
+}
+
+std::optional<std::string> find_too_old(int version) {
+  if (version >= 150000) return std::nullopt;
+  return fmt::format("Latchkey's own schema needs PostgreSQL 15 or later; this is {}.{}", version / 10000,
+                     version % 10000);
 }
 
 std::string quote_name(const std::string& name) {

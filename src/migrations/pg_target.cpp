@@ -22,11 +22,17 @@ std::string quote_ledger(const TargetSettings& settings) {
   const std::string_view why = failure.what();
   if (why.contains("during recovery"))
     throw Stop(Code::STORE_UNAVAILABLE, fmt::format("{}: this server is a standby, read-only ({})", doing, why));
-  throw Stop(Code::MIGRATION_FAILED, fmt::format("{}: {} (SQLSTATE {})", doing, failure.what(), failure.state));
+  throw Stop(Code::MIGRATION_FAILED, fmt::format("{}: {}{}", doing, failure.what(),
+                                                 failure.state.empty() ? "" : " (SQLSTATE " + failure.state + ")"));
 }
 
 // With what PostgreSQL adds for people: what depends on it, what to do about it.
 pg::Rows check_all(PGconn* handle, PGresult* result) {
+  if (const auto status = PQresultStatus(result);
+      status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) {
+    PQclear(result);
+    throw pg::Failure("0A000", "COPY from STDIN or to STDOUT has nobody at its other end here", false);
+  }
   std::string more;
   for (const int field : {PG_DIAG_MESSAGE_DETAIL, PG_DIAG_MESSAGE_HINT})
     if (const char* text = PQresultErrorField(result, field)) more += std::string("; ") + text;
@@ -52,8 +58,14 @@ PgTarget::PgTarget(TargetSettings settings, Random& random, const std::string& d
     : settings_(std::move(settings)),
       random_(random),
       ledger_(quote_ledger(settings_)),
+      notices_(settings_.on_notice),
       handle_(connect_for_migrations(settings_.database, database)),
-      scratch_database_(database) {}
+      cancel_(PQgetCancel(handle_.get()), &PQfreeCancel),
+      scratch_database_(database) {
+  notices_.listen(handle_.get());
+  if (const auto why = find_too_old(PQserverVersion(handle_.get())); why && settings_.ledger == Ledger::own)
+    throw Stop(Code::STORE_UNAVAILABLE, *why);
+}
 
 PgTarget::~PgTarget() {
   handle_.reset();
@@ -113,11 +125,14 @@ std::vector<Fault> PgTarget::lint(const std::string& file, const std::string& sc
 
 void PgTarget::begin(Duration patience, const std::function<void()>& on_wait) {
   try {
-    // Read committed: what is read after waiting for the lock is what the other runner left. A runner that dies is
-    // noticed while its statement runs, so that the next one need not wait for that.
-    execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL client_connection_check_interval = '1s'");
-    // Ours mean what they say whatever lies on the role's path; a user's own go by it.
-    if (settings_.ledger == Ledger::own) execute("SET LOCAL search_path = pg_catalog, pg_temp");
+    // Read committed: what is read after waiting for the lock is what the other runner left.
+    execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SAVEPOINT latchkey_begin");
+    watch_runner();
+    // Ours mean what they say whatever lies on the role's path, or in its settings; a user's own go by them.
+    if (settings_.ledger == Ledger::own)
+      execute(
+          "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; "
+          "SET LOCAL quote_all_identifiers = off");
     if (query("SELECT pg_catalog.pg_try_advisory_xact_lock(7420, pg_catalog.hashtext($1::text))", {ledger_})[0][0] !=
         "true") {
       on_wait();
@@ -134,9 +149,21 @@ void PgTarget::begin(Duration patience, const std::function<void()>& on_wait) {
   }
 }
 
+// PostgreSQL knows it from 14 on, and not on every system.
+void PgTarget::watch_runner() {
+  try {
+    execute("SET LOCAL client_connection_check_interval = '1s'; RELEASE SAVEPOINT latchkey_begin");
+  } catch (const pg::Failure& failure) {
+    if (failure.lost) throw;
+    execute("ROLLBACK TO SAVEPOINT latchkey_begin; RELEASE SAVEPOINT latchkey_begin");
+  }
+}
+
 void PgTarget::apply(const std::string& file, const std::string& script) {
+  file_ = file;
   for (const SqlStatement& statement : split_sql(script)) {
     const std::string where = fmt::format("{}:{}", file, statement.line);
+    notices_.set_place(where);
     try {
       query(statement.text);  // which takes one statement alone, however we split
     } catch (const pg::Failure& failure) {
@@ -145,6 +172,7 @@ void PgTarget::apply(const std::string& file, const std::string& script) {
     if (PQtransactionStatus(handle_.get()) != PQTRANS_INTRANS)
       throw Stop(Code::MIGRATION_FAILED, where + ": the statement ended the migration's own transaction");
   }
+  notices_.set_place("");
 }
 
 void PgTarget::record(const Migration& migration) {
@@ -173,27 +201,40 @@ void PgTarget::erase(const Migration& migration) {
   }
 }
 
+void PgTarget::amend(const Migration& migration) {
+  try {
+    query(fmt::format("UPDATE {} SET name = $2::text, checksum = $3::text WHERE version = $1::bigint", ledger_),
+          {std::to_string(migration.version), migration.name, migration.checksum});
+  } catch (const pg::Failure& failure) {
+    stop(failure, fmt::format("{}: writing {}", migration.label, ledger_));
+  }
+}
+
 std::string PgTarget::ask(const std::string& query_text) {
-  std::string answer;
+  std::vector<std::string> answer;
   try {
     execute("SAVEPOINT latchkey_ask; SET LOCAL transaction_read_only = on");
-    bool is_first = true;
-    for (const auto& row : query(query_text)) {
-      if (!std::exchange(is_first, false)) answer += '\n';
-      answer += fmt::format("{}", fmt::join(row, "|"));
-    }
+    for (const auto& row : query(query_text)) answer.push_back(fmt::format("{}", fmt::join(row, "|")));
     execute("ROLLBACK TO SAVEPOINT latchkey_ask; RELEASE SAVEPOINT latchkey_ask");
   } catch (const pg::Failure& failure) {
     stop(failure, "the verification query failed");
   }
-  return answer;
+  return fmt::format("{}", fmt::join(answer, "\n"));
 }
 
 void PgTarget::commit() {
   try {
     if (query("SELECT pg_catalog.pg_current_xact_id()")[0][0] != transaction_)
       throw Stop(Code::MIGRATION_FAILED, "a statement ended the migration's own transaction; look at the database");
+    // Deferred triggers have their say first: a warning at the commit itself is about the commit.
+    notices_.set_place(std::exchange(file_, ""));
+    execute("SET CONSTRAINTS ALL IMMEDIATE");
+    notices_.set_place("");
+    notices_.forget();
     execute("COMMIT");
+    if (notices_.has_warned())
+      throw Stop(Code::STORE_UNAVAILABLE,
+                 "the commit may not have been replicated: whether it is kept is not known; run it again");
     // What the file set for its session must not reach the next one.
     execute("DISCARD ALL");
   } catch (const pg::Failure& failure) {
@@ -211,7 +252,8 @@ void PgTarget::roll_back() noexcept {
 std::string PgTarget::describe() {
   std::string text;
   try {
-    execute("BEGIN READ ONLY; SET LOCAL search_path = ''");
+    // Compiling so large a statement takes far longer than carrying it out.
+    execute("BEGIN READ ONLY; SET LOCAL search_path = ''; SET LOCAL jit = off");
     for (const auto& row : query(sql::catalog, {ledger_})) text += row[0] + "\n";
     execute("COMMIT");
   } catch (const pg::Failure& failure) {
@@ -239,6 +281,15 @@ std::unique_ptr<Target> PgTarget::make_scratch() {
     PQclear(PQexec(handle_.get(), ("DROP DATABASE IF EXISTS " + name).c_str()));
     throw Stop(Code::SCRATCH_REFUSED, fmt::format("the scratch database cannot be used: {}", failed.what()));
   }
+}
+
+std::string PgTarget::scratch_name() const {
+  return scratch_database_.empty() ? "" : "the scratch database " + scratch_database_;
+}
+
+void PgTarget::interrupt() noexcept {
+  char why[256];
+  if (cancel_) PQcancel(cancel_.get(), why, sizeof why);
 }
 
 void PgTarget::drop_scratch() noexcept {

@@ -209,12 +209,13 @@ class Reader {
     if (node.IsNull()) return "null";
     if (node.IsScalar()) return node.Scalar();
     if (!node.IsSequence()) return add(node, fmt::format("`{}` is a value, or a list with one for each row", name)), "";
-    std::string rows;
+    std::vector<std::string> rows;
     for (const auto& row : node) {
-      if (!rows.empty()) rows += '\n';
-      rows += row.IsNull() ? "null" : row.as<std::string>("");
+      if (!row.IsNull() && !row.IsScalar())
+        add(row, fmt::format("a row of `{}` is one text, its columns joined by |", name));
+      rows.push_back(row.IsScalar() ? row.Scalar() : "null");
     }
-    return rows;
+    return fmt::format("{}", fmt::join(rows, "\n"));
   }
 
   void lint_query(const YAML::Node& node, const PlanCheck& check) {

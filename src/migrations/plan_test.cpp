@@ -123,6 +123,21 @@ change: again
   EXPECT_EQ(parsed.faults.size(), 11u) << told;
 }
 
+TEST(Plan, AnswersAreRowsOfText) {
+  const std::string rest =
+      "change: x\nsteps: [run: down]\ndata_loss_risk: none\nestimated_time: 1 s\ndependencies: []\n";
+  const auto answer = [&](const std::string& rows) {
+    return parse(rest + "verification_queries:\n  - query: SELECT a FROM t\n    after_up: " + rows + "\n");
+  };
+  EXPECT_EQ(answer("['', x]").plan.checks[0].after_up, "\nx");
+  EXPECT_EQ(answer("['', '']").plan.checks[0].after_up, "\n");
+  EXPECT_EQ(answer("[~, x]").plan.checks[0].after_up, "null\nx");
+  EXPECT_EQ(answer("[]").plan.checks[0].after_up, "");
+  EXPECT_EQ(answer("['', x]").told(), "");
+  EXPECT_THAT(answer("[[1, 2], x]").told(), HasSubstr("p.yml:8: a row of `after_up` is one text"));
+  EXPECT_THAT(answer("[{a: 1}]").told(), HasSubstr("p.yml:8: a row of `after_up` is one text"));
+}
+
 TEST(Plan, WhatIsNoYamlIsAFault) {
   EXPECT_THAT(parse("a: [1\nb: 2\n").told(), HasSubstr("not YAML"));
   EXPECT_THAT(parse("").told(), HasSubstr("one YAML document"));

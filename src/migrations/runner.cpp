@@ -31,16 +31,16 @@ std::string ask(Target& target, const Migration& migration, const PlanCheck& che
     return target.ask(check.query);
   } catch (const Stop& stop) {
     if (stop.code != Code::MIGRATION_FAILED) throw;
-    throw Stop(Code::CHECK_FAILED, fmt::format("{}.plan.yml:{}: {}", migration.label, check.line, stop.what()));
+    throw Stop(Code::CHECK_FAILED, fmt::format("{}:{}: {}", migration.plan_file, check.line, stop.what()));
   }
 }
 
 void require_answer(const Migration& migration, const PlanCheck& check, const std::string& expected,
                     const std::string& answer) {
   if (answer == expected) return;
-  throw Stop(Code::CHECK_FAILED, fmt::format("{}.plan.yml:{}: the verification query answers `{}`, not `{}`; nothing "
-                                             "of it was kept",
-                                             migration.label, check.line, answer, expected));
+  throw Stop(Code::CHECK_FAILED,
+             fmt::format("{}:{}: the verification query answers `{}`, not `{}`; nothing of it was kept",
+                         migration.plan_file, check.line, answer, expected));
 }
 
 // Runs the script between the plan's verification queries.
@@ -72,6 +72,13 @@ std::vector<std::string> labels_of(const std::vector<Entry>& entries, Standing s
   for (const Entry& entry : entries)
     if (entry.standing == standing) labels.push_back(entry.label);
   return labels;
+}
+
+void require_newest(Target& target, const Migration& one) {
+  const auto ledger = target.read_ledger();
+  if (ledger.empty() || ledger.back().version != one.version || ledger.back().checksum != one.checksum)
+    throw Stop(Code::MIGRATION_ORDER,
+               fmt::format("{} is no longer the newest that is applied: another runner was at it", one.label));
 }
 
 bool is_plan(const Fault& fault) { return fault.file.ends_with(".yml") || fault.file.ends_with(".yaml"); }
@@ -135,13 +142,18 @@ void require_none(const std::vector<Fault>& faults) {
              fmt::format("{} fault{}\n{}", faults.size(), faults.size() == 1 ? "" : "s", to_string(faults)));
 }
 
-void require_faultless(Target& target, const Collection& files) {
+void require_faultless(const Lint& lint, const Collection& files) {
   std::vector<Fault> faults = files.faults;
   for (const Migration& one : files.migrations) {
-    std::ranges::copy(target.lint(one.up_file(), one.up), std::back_inserter(faults));
-    std::ranges::copy(target.lint(one.down_file(), one.down), std::back_inserter(faults));
+    std::ranges::copy(lint(one.up_file(), one.up), std::back_inserter(faults));
+    std::ranges::copy(lint(one.down_file(), one.down), std::back_inserter(faults));
   }
   require_none(faults);
+}
+
+void require_faultless(Target& target, const Collection& files) {
+  require_faultless([&](const std::string& file, const std::string& script) { return target.lint(file, script); },
+                    files);
 }
 
 void apply_one(Target& target, const Migration& migration) {
@@ -170,6 +182,38 @@ void run_up(Target& target, const Collection& files, const RunSettings& settings
   }
 }
 
+void run_up_together(Target& target, const Collection& files, const RunSettings& settings) {
+  require_faultless(target, files);
+  Transaction transaction(target, settings);
+  std::vector<const Migration*> applied;
+  try {
+    while (const Migration* next = find_next(target, files, settings)) {
+      apply_one(target, *next);
+      applied.push_back(next);
+    }
+  } catch (const Stop& stop) {
+    throw Stop(stop.code, fmt::format("nothing was applied: {}", stop.what()));
+  }
+  if (applied.empty()) return;
+  transaction.commit();
+  for (const Migration* one : applied) settings.on_done(*one);
+}
+
+void accept_one(Target& target, const Collection& files, std::int64_t version, const RunSettings& settings) {
+  Transaction transaction(target, settings);
+  const auto entries = survey(files.migrations, target.read_ledger());
+  const auto entry = std::ranges::find(entries, version, &Entry::version);
+  if (entry == entries.end() || entry->standing != Standing::changed)
+    throw Stop(Code::MOVE_REFUSED,
+               fmt::format("{}: only a file that changed since it was applied can be accepted",
+                           entry == entries.end() ? fmt::format("there is no {}", version)
+                                                  : fmt::format("{} is {}", entry->label, to_string(entry->standing))));
+  const Migration& one = *std::ranges::find(files.migrations, version, &Migration::version);
+  target.amend(one);
+  transaction.commit();
+  settings.on_done(one);
+}
+
 std::vector<Migration> choose_down(Target& target, const Collection& files, const DownWish& wish) {
   require_faultless(target, files);
   const auto entries = survey(files.migrations, target.read_ledger());
@@ -188,14 +232,26 @@ std::vector<Migration> choose_down(Target& target, const Collection& files, cons
 void run_down(Target& target, const std::vector<Migration>& chosen, const RunSettings& settings) {
   for (const Migration& one : chosen) {
     Transaction transaction(target, settings);
-    const auto ledger = target.read_ledger();
-    if (ledger.empty() || ledger.back().version != one.version || ledger.back().checksum != one.checksum)
-      throw Stop(Code::MIGRATION_ORDER,
-                 fmt::format("{} is no longer the newest that is applied: another runner was at it", one.label));
+    require_newest(target, one);
     take_back_one(target, one);
     transaction.commit();
     settings.on_done(one);
   }
+}
+
+void run_down_together(Target& target, const std::vector<Migration>& chosen, const RunSettings& settings) {
+  if (chosen.empty()) return;
+  Transaction transaction(target, settings);
+  try {
+    for (const Migration& one : chosen) {
+      require_newest(target, one);
+      take_back_one(target, one);
+    }
+  } catch (const Stop& stop) {
+    throw Stop(stop.code, fmt::format("{}; nothing was taken back", stop.what()));
+  }
+  transaction.commit();
+  for (const Migration& one : chosen) settings.on_done(one);
 }
 
 }  // namespace latchkey::migrations

@@ -89,23 +89,40 @@ class Scanner {
   std::size_t at_ = 0;
 };
 
-// Inside CREATE FUNCTION … BEGIN ATOMIC …; END a semicolon ends nothing.
+// Inside the body of a function (PostgreSQL: CREATE FUNCTION … BEGIN ATOMIC …; END) or of a trigger (SQLite: CREATE
+// TRIGGER … BEGIN …; END) a semicolon ends nothing. A parameter or a column may be called begin; one behind AS or a dot
+// may be called case or end.
 class Body {
  public:
-  void see(const std::string& word) {
+  explicit Body(Dialect dialect) : dialect_(dialect) {}
+
+  void see_word(const std::string& word) {
     if (seen_.size() < 4) seen_.push_back(word);
-    if (!may_have_one()) return;
-    if (word == "BEGIN" || (depth_ > 0 && word == "CASE")) depth_ += 1;
-    if (word == "END" && depth_ > 0) depth_ -= 1;
+    const bool is_label = before_ == "AS" || before_ == ".";
+    if (depth_ > 0 && !is_label)
+      depth_ += word == "CASE" ? 1 : word == "END" ? -1 : 0;
+    else if (depth_ == 0 && parentheses_ == 0 && opens(word))
+      depth_ = 1;
+    before_ = word;
+  }
+  void see_other(char first) {
+    parentheses_ += first == '(' ? 1 : first == ')' ? -1 : 0;
+    before_ = first;
   }
   bool is_open() const { return depth_ > 0; }
 
  private:
-  bool may_have_one() const {
-    return !seen_.empty() && seen_[0] == "CREATE" &&
-           std::ranges::any_of(seen_, [](const auto& word) { return word == "FUNCTION" || word == "PROCEDURE"; });
+  bool opens(const std::string& word) const {
+    if (seen_[0] != "CREATE") return false;
+    if (dialect_ == Dialect::sqlite) return makes("TRIGGER") && word == "BEGIN";
+    return (makes("FUNCTION") || makes("PROCEDURE")) && before_ == "BEGIN" && word == "ATOMIC";
   }
+  bool makes(std::string_view what) const { return std::ranges::find(seen_, what) != seen_.end(); }
+
+  Dialect dialect_;
   std::vector<std::string> seen_;
+  std::string before_;  // the last word, or the first character of what is none
+  int parentheses_ = 0;
   int depth_ = 0;
 };
 
@@ -113,19 +130,30 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
+// Nobody is at the other end.
+std::optional<std::string> find_copy_fault(const std::vector<std::string>& words) {
+  const auto follows = [&](std::string_view first, std::string_view second) {
+    return std::ranges::adjacent_find(words, [&](const auto& a, const auto& b) { return a == first && b == second; }) !=
+           words.end();
+  };
+  if (follows("FROM", "STDIN")) return "`COPY … FROM STDIN` has no input here: use INSERT";
+  if (follows("TO", "STDOUT")) return "`COPY … TO STDOUT` has no reader here: leave it out";
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::vector<SqlStatement> split_sql(std::string_view script) {
+std::vector<SqlStatement> split_sql(std::string_view script, Dialect dialect) {
   std::vector<SqlStatement> statements;
   Scanner scanner(script);
-  Body body;
+  Body body(dialect);
   std::optional<std::size_t> start;
   const auto finish = [&](std::size_t end) {
     if (start)
       statements.push_back({std::string(script.substr(*start, end - *start)),
                             1 + static_cast<int>(std::count(script.begin(), script.begin() + *start, '\n'))});
     start.reset();
-    body = {};
+    body = Body(dialect);
   };
   std::string word;
   for (;;) {
@@ -135,7 +163,10 @@ std::vector<SqlStatement> split_sql(std::string_view script) {
     if (token == Scanner::Token::semicolon && !body.is_open()) finish(from);
     if (token == Scanner::Token::space || token == Scanner::Token::semicolon) continue;
     if (!start) start = from;
-    if (token == Scanner::Token::word) body.see(word);
+    if (token == Scanner::Token::word)
+      body.see_word(word);
+    else
+      body.see_other(script[from]);
   }
   finish(script.size());
   return statements;
@@ -169,14 +200,21 @@ std::optional<std::string> find_untransactional(std::string_view statement) {
   if (never || concurrently)
     return "`" + first + " " + (concurrently ? "… CONCURRENTLY" : second) +
            "` cannot run in a transaction, and what cannot be undone is no migration: run it by hand";
-  if (first == "COPY" && has(words, "STDIN")) return "`COPY … FROM STDIN` has no input here: use INSERT";
+  if (first == "COPY") return find_copy_fault(first_words(statement, statement.size()));
   return std::nullopt;
 }
 
-std::vector<Fault> lint_script(const std::string& file, std::string_view script) {
+std::vector<Fault> lint_script(const std::string& file, std::string_view script, Dialect dialect) {
   std::vector<Fault> faults;
-  for (const SqlStatement& statement : split_sql(script))
+  for (const SqlStatement& statement : split_sql(script, dialect))
     if (auto why = find_untransactional(statement.text)) faults.push_back({file, statement.line, std::move(*why)});
+  return faults;
+}
+
+std::vector<Fault> lint_for_any(const std::string& file, std::string_view script) {
+  std::vector<Fault> faults = lint_script(file, script);
+  const std::vector<Fault> others = lint_script(file, script, Dialect::sqlite);
+  std::erase_if(faults, [&](const Fault& fault) { return std::ranges::find(others, fault) == others.end(); });
   return faults;
 }
 

@@ -16,8 +16,11 @@ struct SqlStatement {
   int line = 1;      // of its first word
 };
 
+// Whose the script is, where that decides what a statement is: the bodies of triggers are SQLite's.
+enum class Dialect { postgres, sqlite };
+
 // Statements that hold nothing but comments are left out.
-std::vector<SqlStatement> split_sql(std::string_view script);
+std::vector<SqlStatement> split_sql(std::string_view script, Dialect dialect = Dialect::postgres);
 
 // The statement's first words in capitals, comments left out.
 std::vector<std::string> first_words(std::string_view statement, std::size_t count);
@@ -26,6 +29,8 @@ std::vector<std::string> first_words(std::string_view statement, std::size_t cou
 std::optional<std::string> find_untransactional(std::string_view statement);
 
 // Every such statement of a file.
-std::vector<Fault> lint_script(const std::string& file, std::string_view script);
+std::vector<Fault> lint_script(const std::string& file, std::string_view script, Dialect dialect = Dialect::postgres);
+// Those that are wrong whichever database the file is for.
+std::vector<Fault> lint_for_any(const std::string& file, std::string_view script);
 
 }  // namespace latchkey::migrations

@@ -32,6 +32,27 @@ TEST(SqlScript, TheBodyOfAnSqlFunctionIsOneStatement) {
   EXPECT_EQ(texts(function + "; COMMIT"), (Texts{function, "COMMIT"}));
 }
 
+TEST(SqlScript, WhatIsOnlyCalledBeginOpensNoBody) {
+  for (const std::string function :
+       {"CREATE FUNCTION f(begin timestamptz, \"end\" timestamptz) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION f(begin atomic) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE FUNCTION begin() RETURNS TABLE (begin int, atomic int) LANGUAGE sql AS 'SELECT 1, 2'",
+        "CREATE PROCEDURE p(begin int) BEGIN ATOMIC SELECT t.begin, t.end AS case FROM t; SELECT 1 AS end; END",
+        "CREATE TRIGGER t BEFORE UPDATE OF begin ON a FOR EACH ROW EXECUTE FUNCTION f()",
+        "CREATE TABLE function (begin int, atomic int)"})
+    EXPECT_EQ(texts(function + "; COMMIT"), (Texts{function, "COMMIT"}));
+}
+
+TEST(SqlScript, TheBodyOfATriggerIsSqlites) {
+  const std::string script =
+      "CREATE TEMP TRIGGER t AFTER INSERT ON a BEGIN UPDATE a SET b = CASE b WHEN 1 THEN 2 END; SELECT 1; "
+      "END;\nVACUUM;";
+  EXPECT_EQ(split_sql(script, Dialect::sqlite).size(), 2u);
+  EXPECT_EQ(lint_script("f.sql", script).size(), 2u);
+  EXPECT_EQ(to_string(lint_for_any("f.sql", script)), to_string(lint_script("f.sql", script, Dialect::sqlite)));
+  EXPECT_TRUE(to_string(lint_for_any("f.sql", script)).starts_with("f.sql:2: `VACUUM"));
+}
+
 TEST(SqlScript, StatementsKnowTheirLines) {
   const auto statements = split_sql("-- a\n\nSELECT\n1;\n/* b\n */ SELECT 2;");
   ASSERT_EQ(statements.size(), 2u);
@@ -50,6 +71,8 @@ TEST(SqlScript, WhatEndsOrLeavesTheTransactionIsFound) {
        {"SAVEPOINT a", "ROLLBACK TO SAVEPOINT a", "ROLLBACK TO a", "RELEASE a", "CREATE TABLE commit_log (a int)",
         "SELECT 'COMMIT'", "CREATE INDEX i ON t (a)", "PREPARE p AS SELECT 1", "COPY t TO '/tmp/x'"})
     EXPECT_FALSE(find_untransactional(good)) << good;
+  for (const char* copy : {"copy t (a, b, c, d, e, f, g, h) from stdin", "COPY t TO STDOUT (FORMAT csv)"})
+    EXPECT_TRUE(find_untransactional(copy)) << copy;
   const auto faults = lint_script("f.sql", "SELECT 1;\nCOMMIT;\nBEGIN;");
   ASSERT_EQ(faults.size(), 2u);
   EXPECT_EQ(faults[0].line, 2);

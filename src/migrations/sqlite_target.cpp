@@ -77,6 +77,7 @@ Database& SqliteTarget::database() {
   try {
     database_ = std::make_unique<Database>(file_, nullptr, Access::write);
     database_->execute("PRAGMA foreign_keys = OFF");
+    handle_ = database_->handle();
     return *database_;
   } catch (const TablesError& error) {
     stop(error);
@@ -135,10 +136,29 @@ void SqliteTarget::begin(Duration patience, const std::function<void()>& on_wait
     throw Stop(Code::MIGRATION_LOCKED,
                fmt::format("another runner or user had the file for {}", format_duration(patience)));
   if (code != SQLITE_OK) throw Stop(Code::STORE_UNAVAILABLE, sqlite3_errmsg(database().handle()));
-  orphans_before_ = count_orphans();
+  orphans_before_ = list_orphans();
 }
 
-std::size_t SqliteTarget::count_orphans() { return query("PRAGMA foreign_key_check").size(); }
+// What breaks a foreign key, one thing a line, sorted. A key is called by its columns: its number changes when another
+// one is added. One that cannot be checked, as its parent is not unique, is told with SQLite's words.
+std::vector<std::string> SqliteTarget::list_orphans() {
+  std::vector<std::string> orphans;
+  for (const auto& table : query("SELECT quote(name) FROM sqlite_schema WHERE type = 'table' ORDER BY name")) {
+    const std::string check = fmt::format(
+        "SELECT f.\"table\", f.\"rowid\", (SELECT group_concat(k.\"from\") FROM pragma_foreign_key_list({0}) k "
+        "WHERE k.id = f.fkid), f.parent FROM pragma_foreign_key_check({0}) f",
+        table[0]);
+    try {
+      for (const auto& row : query(check))
+        orphans.push_back(fmt::format("{} row {}: {} in {}", row[0], row[1], row[2], row[3]));
+    } catch (const Stop& stop) {
+      if (stop.code != Code::MIGRATION_FAILED) throw;
+      orphans.emplace_back(stop.what());
+    }
+  }
+  std::ranges::sort(orphans);
+  return orphans;
+}
 
 void SqliteTarget::apply(const std::string& file, const std::string& script) {
   const Authorizer authorizer(database());
@@ -173,6 +193,11 @@ void SqliteTarget::erase(const Migration& migration) {
   query(fmt::format("DELETE FROM {} WHERE version = {}", kLedger, migration.version));
 }
 
+void SqliteTarget::amend(const Migration& migration) {
+  query(fmt::format("UPDATE {} SET name = '{}', checksum = '{}' WHERE version = {}", kLedger, migration.name,
+                    migration.checksum, migration.version));
+}
+
 std::string SqliteTarget::ask(const std::string& text) {
   const Authorizer authorizer(database());
   sqlite3_stmt* raw = nullptr;
@@ -185,19 +210,21 @@ std::string SqliteTarget::ask(const std::string& text) {
   if (code != SQLITE_OK) refuse(authorizer.why());
   if (raw == nullptr || sqlite3_stmt_readonly(raw) == 0 || !(is_blank(rest) || text_of(rest) == ";"))
     refuse("it must be one statement that only reads");
-  std::string answer;
+  std::vector<std::string> answer;
   try {
-    for (const auto& row : query(text)) answer += fmt::format("{}{}", answer.empty() ? "" : "\n", fmt::join(row, "|"));
+    for (const auto& row : query(text)) answer.push_back(fmt::format("{}", fmt::join(row, "|")));
   } catch (const Stop& stopped) {
     refuse(stopped.what());
   }
-  return answer;
+  return fmt::format("{}", fmt::join(answer, "\n"));
 }
 
 void SqliteTarget::commit() {
-  if (const std::size_t orphans = count_orphans(); orphans > orphans_before_)
-    throw Stop(Code::MIGRATION_FAILED, fmt::format("{} row{} would break a foreign key", orphans - orphans_before_,
-                                                   orphans - orphans_before_ == 1 ? "" : "s"));
+  std::vector<std::string> made;
+  std::ranges::set_difference(list_orphans(), orphans_before_, std::back_inserter(made));
+  if (!made.empty())
+    throw Stop(Code::MIGRATION_FAILED, fmt::format("{} row{} would break a foreign key ({}{})", made.size(),
+                                                   made.size() == 1 ? "" : "s", made[0], made.size() > 1 ? ", …" : ""));
   try {
     database().execute("COMMIT");
   } catch (const TablesError& error) {
@@ -237,6 +264,14 @@ std::unique_ptr<Target> SqliteTarget::make_scratch() {
   auto scratch = std::make_unique<SqliteTarget>((folder / "scratch.db").string(), clock_, random_);
   scratch->scratch_folder_ = folder;
   return scratch;
+}
+
+std::string SqliteTarget::scratch_name() const {
+  return scratch_folder_.empty() ? "" : "the scratch folder " + scratch_folder_.string();
+}
+
+void SqliteTarget::interrupt() noexcept {
+  if (sqlite3* const handle = handle_) sqlite3_interrupt(handle);
 }
 
 }  // namespace latchkey::migrations

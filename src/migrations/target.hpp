@@ -38,6 +38,8 @@ class Target {
   virtual void apply(const std::string& file, const std::string& script) = 0;
   virtual void record(const Migration& migration) = 0;
   virtual void erase(const Migration& migration) = 0;
+  // Its row has this file's name and checksum from now on.
+  virtual void amend(const Migration& migration) = 0;
   // The answer to a query that can change nothing; see PlanCheck for its form.
   virtual std::string ask(const std::string& query) = 0;
   // STORE_UNAVAILABLE when it is not known whether it took place; running again finds out.
@@ -49,6 +51,10 @@ class Target {
   virtual std::string describe() = 0;
   // An empty database of the same kind, gone with the object. SCRATCH_REFUSED when none may be made.
   virtual std::unique_ptr<Target> make_scratch() = 0;
+  // What a scratch database is called, for people; empty for another.
+  virtual std::string scratch_name() const = 0;
+  // From any thread: the statement that runs now, if one does, fails.
+  virtual void interrupt() noexcept = 0;
 };
 
 // Where a ledger is.
@@ -61,6 +67,8 @@ struct TargetSettings {
   std::string database;  // postgres://… or sqlite:FILE
   Ledger ledger = Ledger::users;
   std::string schema = "public";  // PostgreSQL: of the users' ledger
+  // What the database says about a statement of theirs besides its answer, once each: FILE:LINE: WARNING: …
+  std::function<void(const std::string&)> on_notice = [](const std::string&) {};
 };
 
 // Connects. USAGE for another kind of database; STORE_UNAVAILABLE; STORE_LOCKED when a server owns the SQLite file.

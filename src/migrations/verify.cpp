@@ -25,7 +25,21 @@ void require_same(const std::string& expected, Target& scratch, const Migration&
   throw Stop(Code::VERIFY_FAILED, to_string(*difference));
 }
 
-void step(Target& scratch, const Migration& migration, void (*work)(Target&, const Migration&)) {
+// Shows the scratch database to the watch while it is there.
+class Shown {
+ public:
+  Shown(Target& scratch, const VerifyWatch& watch) : watch_(watch) { watch.on_scratch(&scratch); }
+  ~Shown() { watch_.on_scratch(nullptr); }
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+
+ private:
+  const VerifyWatch& watch_;
+};
+
+void step(Target& scratch, const Migration& migration, const VerifyWatch& watch,
+          void (*work)(Target&, const Migration&)) {
+  if (watch.must_stop()) throw Stop(Code::VERIFY_FAILED, "interrupted");
   scratch.begin(Duration{1000}, [] {});
   work(scratch, migration);
   scratch.commit();
@@ -51,21 +65,22 @@ std::optional<Difference> compare(const std::string& expected, const std::string
   return difference;
 }
 
-void verify(Target& target, const Collection& files) {
+void verify(Target& target, const Collection& files, const VerifyWatch& watch) {
   require_faultless(target, files);
   const auto scratch = target.make_scratch();
+  const Shown shown(*scratch, watch);
   std::vector<std::string> schemas{scratch->describe()};  // [n]: once n are applied
   try {
     for (const Migration& one : files.migrations) {
-      step(*scratch, one, &apply_one);
+      step(*scratch, one, watch, &apply_one);
       schemas.push_back(scratch->describe());
     }
     for (std::size_t n = files.migrations.size(); n > 0; --n) {
-      step(*scratch, files.migrations[n - 1], &take_back_one);
+      step(*scratch, files.migrations[n - 1], watch, &take_back_one);
       require_same(schemas[n - 1], *scratch, files.migrations[n - 1], "down");
     }
     for (std::size_t n = 0; n < files.migrations.size(); ++n) {
-      step(*scratch, files.migrations[n], &apply_one);
+      step(*scratch, files.migrations[n], watch, &apply_one);
       require_same(schemas[n + 1], *scratch, files.migrations[n], "up again");
     }
   } catch (...) {

@@ -17,8 +17,16 @@ std::string to_string(const Difference& difference);
 // Pure; none when they are the same.
 std::optional<Difference> compare(const std::string& expected, const std::string& found);
 
-// Throws Stop: VERIFY_FAILED with the first difference, SCRATCH_REFUSED, and whatever a runner is stopped by. The
-// target itself is not touched.
-void verify(Target& target, const Collection& files);
+// For who may want to leave before the end.
+struct VerifyWatch {
+  // The scratch database once it is made; null before it goes.
+  std::function<void(Target* scratch)> on_scratch = [](Target*) {};
+  // Asked before each step.
+  std::function<bool()> must_stop = [] { return false; };
+};
+
+// Throws Stop: VERIFY_FAILED with the first difference, or when it must stop; SCRATCH_REFUSED, and whatever a runner is
+// stopped by. The target itself is not touched.
+void verify(Target& target, const Collection& files, const VerifyWatch& watch = {});
 
 }  // namespace latchkey::migrations

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "migrations/fault.hpp"
+#include "migrations/live_servers.hpp"
 #include "migrations/own_schema.hpp"
+#include "moving/place.hpp"
 #include "moving/target.hpp"
 
 namespace latchkey::moving {
@@ -65,7 +67,7 @@ void require_schema(const std::string& url, Random& random) {
 
 // Elsewhere there may be a copy that was committed: two of them must not be.
 void require_place(const std::optional<MovedMark>& mark, const Target& target) {
-  if (mark && mark->place != target.place())
+  if (mark && !is_same_place(mark->place, target.place()))
     throw Stop(Code::STORE_MOVED, describe(*mark) + fmt::format("; not to {}", target.place()));
 }
 
@@ -84,14 +86,40 @@ void commit(Source& source, Target& target, bool keeps, Instant now) {
   if (!keeps) source.write_mark({target.place(), now, true});
 }
 
-// Something is there already. It may be this very copy, from a move that was cut off behind its commit.
-Summary find_earlier_copy(Source& source, Target& target, const std::string& contents, const MoveSettings& settings) {
+// The copy that is there, from a move that was cut off behind its commit. None: there is nothing, or nothing but tokens
+// that are the file's own; they are the copy's then. STORE_NOT_EMPTY for anything else.
+std::optional<Summary> find_earlier_copy(Source& source, Target& target, const MoveSettings& settings) {
+  if (target.find_contents().empty()) return std::nullopt;
   const Summary summary = read_source(source, nullptr, settings);
-  if (!target.find_copy(summary))
+  if (target.find_copy(summary)) return summary;
+  if (const std::string contents = target.find_contents_but(source.list_tokens()); !contents.empty())
     throw Stop(Code::STORE_NOT_EMPTY,
                fmt::format("{} holds {} that are not from this store as it is now; nothing was moved", target.place(),
                            contents));
-  return summary;
+  return std::nullopt;
+}
+
+// A server has been here, and left tokens. One that still runs has drawn ids and fences that may be the file's; one
+// that begins now draws higher ones.
+void take_over_tokens(Source& source, Target& target, const MoveSettings& settings) {
+  target.raise(source.marks());
+  if (const auto servers = migrations::find_live_servers(settings.url); !servers.empty())
+    throw Stop(Code::STORE_LOCKED, fmt::format("a server is running on the database that is to be copied into ({}): "
+                                               "stop it first; nothing was moved",
+                                               fmt::join(servers, ", ")));
+  target.remove_tokens();
+}
+
+void copy(Source& source, Target& target, MoveReport& report, const MoveSettings& settings) {
+  if (!target.find_contents().empty()) take_over_tokens(source, target, settings);
+  Writer writer(target);
+  report.source = read_source(source, &writer, settings);
+  settings.on_progress(Doing::verifying, report.source.counts.all_runs());
+  report.target = target.read_back();
+  if (*report.target != report.source)
+    throw Stop(Code::COPY_DIFFERS,
+               "the copy is not what was read, and was undone: " + describe_difference(report.source, *report.target));
+  target.name(report.source);
 }
 
 MoveReport move(const MoveSettings& settings, Clock& clock, Random& random) {
@@ -101,21 +129,14 @@ MoveReport move(const MoveSettings& settings, Clock& clock, Random& random) {
   require_place(source.mark(), target);
   target.begin();
   MoveReport report{.place = target.place(), .is_marked = !settings.keeps, .not_moved = source.own_tables()};
-  if (const std::string contents = target.find_contents(); !contents.empty()) {
-    report.source = find_earlier_copy(source, target, contents, settings);
-  } else if (source.mark() && source.mark()->is_finished) {
+  if (const auto earlier = find_earlier_copy(source, target, settings))
+    report.source = *earlier;
+  else if (source.mark() && source.mark()->is_finished)
     throw Stop(Code::STORE_MOVED, describe(*source.mark()) + ", but there is nothing: has it been removed?");
-  } else {
-    Writer writer(target);
-    report.source = read_source(source, &writer, settings);
-    settings.on_progress(Doing::verifying, report.source.counts.all_runs());
-    report.target = target.read_back();
-    if (*report.target != report.source)
-      throw Stop(Code::COPY_DIFFERS, "the copy is not what was read, and was undone: " +
-                                         describe_difference(report.source, *report.target));
-    target.name(report.source);
-  }
+  else
+    copy(source, target, report, settings);
   target.raise(source.marks());
+  settings.on_progress(Doing::committing, report.source.counts.all_runs());
   commit(source, target, settings.keeps, clock.now());
   return report;
 }

@@ -18,18 +18,18 @@
 
 namespace latchkey::moving {
 
-enum class Doing { copying, verifying };
+enum class Doing { copying, verifying, committing };
 
 struct MoveSettings {
   std::string file;    // of the SQLite store
   std::string url;     // postgres://…
   bool keeps = false;  // the file is not marked, and goes on being used
-  // How many runs so far; now and then.
+  // How many runs so far; now and then. With `committing` once, before the file is marked: until then nothing happened.
   std::function<void(Doing, std::uint64_t runs)> on_progress = [](Doing, std::uint64_t) {};
 };
 
 struct MoveReport {
-  std::string place;  // host:port/database
+  std::string place;  // host:port,…/database
   Summary source;
   std::optional<Summary> target;  // none: the copy was there, from an earlier move that was verified then
   bool is_marked = false;

@@ -80,6 +80,12 @@ void Source::walk(Sink& into) {
   });
 }
 
+std::vector<TokenRecord> Source::list_tokens() {
+  auto tokens = store_->records().list_tokens();
+  if (!tokens) throw Stop(tokens.error().code, tokens.error().detail);
+  return std::move(*tokens);
+}
+
 void Source::write_mark(const MovedMark& mark) {
   store_.reset();
   guarded([&] { write_moved_mark(file_, mark); });

@@ -32,6 +32,7 @@ class Source {
   const std::vector<std::string>& own_tables() const { return own_tables_; }
 
   void walk(Sink& into);
+  std::vector<TokenRecord> list_tokens();
 
   // The store is closed from here on; the lock stays.
   void write_mark(const MovedMark& mark);

@@ -5,7 +5,10 @@
 #include <cstring>
 
 #include "migrations/fault.hpp"
+#include "moving/place.hpp"
+#include "store/postgres/hosts.hpp"
 #include "store/postgres/places.hpp"
+#include "store/postgres/transaction_settings.hpp"
 
 namespace latchkey::moving {
 
@@ -16,25 +19,26 @@ using pg::Statement;
 
 namespace {
 
-// As a server's batches begin, but durable whatever the role's settings say: the file is given up for it.
-constexpr const char* kBegin =
-    "SELECT set_config('role', 'latchkey_engine', true), set_config('search_path', 'pg_catalog, pg_temp', true), "
-    "set_config('lock_timeout', '10s', true), "
-    "set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '0', true), "
-    "set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), "
-    "set_config('enable_mergejoin', 'off', true), set_config('jit', 'off', true), "
-    "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
-    "ELSE current_setting('synchronous_commit') END, true)";
+// As a server's batches begin, but that it may take its time.
+std::string begin_settings() {
+  return pg::make_settings(pg::Lasting::transaction, {{"role", "'latchkey_engine'"},
+                                                      {"lock_timeout", "'10s'"},
+                                                      {"statement_timeout", "'0'"},
+                                                      {"idle_in_transaction_session_timeout", "'0'"}});
+}
 constexpr const char* kLock =
     "LOCK TABLE latchkey.runs, latchkey.blocks, latchkey.outcomes, latchkey.states, latchkey.keys, latchkey.waits, "
     "latchkey.duplicates, latchkey.dead_letters, latchkey.dead_letter_members, latchkey.dead_letter_steps, "
     "latchkey.tokens IN SHARE ROW EXCLUSIVE MODE";
+// One that was revoked here would be good again.
 constexpr const char* kContents =
     "SELECT coalesce(string_agg(name, ', '), '') FROM ("
     "SELECT 'runs' AS name WHERE EXISTS (SELECT FROM latchkey.runs) "
     "UNION ALL SELECT 'keys' WHERE EXISTS (SELECT FROM latchkey.keys) "
     "UNION ALL SELECT 'dead letters' WHERE EXISTS (SELECT FROM latchkey.dead_letters) "
-    "UNION ALL SELECT 'tokens' WHERE EXISTS (SELECT FROM latchkey.tokens)) found";
+    "UNION ALL SELECT 'tokens' WHERE EXISTS (SELECT FROM latchkey.tokens t WHERE t.revoked_at IS NOT NULL OR NOT "
+    "EXISTS (SELECT FROM unnest($1, $2) AS known(id, hash) WHERE known.id = t.id AND known.hash = t.secret_hash))) "
+    "found";
 
 // What a copy is known by in `batches`: no other batch can have this name, and no other copy has.
 Uuid name_copy(const Summary& of) {
@@ -47,15 +51,13 @@ Uuid name_copy(const Summary& of) {
   return name;
 }
 
-// Of what the URL says, not of the host that answered: another of several may, the next time.
-std::string place_of(PGconn* connection) {
+// What the URL does not say is the environment's, or a service file's: the connection has it.
+std::string place_of(const std::string& url, PGconn* connection) {
+  auto settings = pg::read_settings(url).value_or(std::map<std::string, std::string>());
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfo(connection), &PQconninfoFree);
-  const auto find = [&](std::string_view name) -> std::string {
-    for (const PQconninfoOption* option = options.get(); option && option->keyword; ++option)
-      if (option->keyword == name && option->val) return option->val;
-    return "";
-  };
-  return fmt::format("{}:{}/{}", find("host"), find("port"), find("dbname"));
+  for (const PQconninfoOption* option = options.get(); option && option->keyword; ++option)
+    if (option->val) settings.try_emplace(option->keyword, option->val);
+  return make_place(settings);
 }
 
 [[noreturn]] void stop(const pg::Failure& failure) {
@@ -68,7 +70,7 @@ std::string place_of(PGconn* connection) {
 }  // namespace
 
 Target::Target(const std::string& url) : handle_(migrations::connect_for_migrations(url)) {
-  place_ = place_of(handle_.get());
+  place_ = place_of(url, handle_.get());
   PQsetNoticeReceiver(
       handle_.get(),
       [](void* warned, const PGresult* notice) {
@@ -93,11 +95,22 @@ Rows Target::run(const Statement& statement) {
 
 void Target::begin() {
   run({"BEGIN", {}});
-  run({kBegin, {}});
+  run({begin_settings(), {}});
   run({kLock, {}});
 }
 
-std::string Target::find_contents() { return std::string(run({kContents, {}}).bytes(0, 0)); }
+std::string Target::find_contents() { return find_contents_but({}); }
+
+std::string Target::find_contents_but(const std::vector<TokenRecord>& tokens) {
+  pg::Column id{pg::Type::text}, hash{pg::Type::bytes};
+  for (const TokenRecord& token : tokens) {
+    id.add(token.id);
+    hash.add(token.secret_hash);
+  }
+  return std::string(run({kContents, Params().add(id).add(hash)}).bytes(0, 0));
+}
+
+void Target::remove_tokens() { run({"DELETE FROM latchkey.tokens", {}}); }
 
 bool Target::find_copy(const Summary& of) {
   return run({"UPDATE latchkey.batches SET at = at + 1 WHERE id = $1", Params().add(name_copy(of))}).touched() > 0;

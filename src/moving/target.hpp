@@ -16,13 +16,16 @@ class Target {
   // The schema must be there, and this version's.
   explicit Target(const std::string& url);
 
-  // host:port/database, without anything secret.
+  // See place.hpp.
   const std::string& place() const { return place_; }
 
   // Keeps every other writer out until the end.
   void begin();
   // What there is already: "runs, tokens". Empty: nothing.
   std::string find_contents();
+  // The same but for these tokens, as long as they are good.
+  std::string find_contents_but(const std::vector<TokenRecord>& tokens);
+  void remove_tokens();
   // Whether the copy with this summary was committed here before. Then something is written nevertheless: when that is
   // durable, so is the copy.
   bool find_copy(const Summary& of);

@@ -31,21 +31,6 @@ Result<void> make_folder(const std::string& path) {
   return fail(Code::STORE_UNAVAILABLE, "cannot make the data directory " + path + ": " + std::strerror(errno));
 }
 
-Result<std::string> file_of(const ServeSettings& settings) {
-  std::string_view store = settings.store;
-  if (store.empty()) return (fs::path(settings.data_dir) / "latchkey.db").string();
-  if (store.starts_with("sqlite:")) store.remove_prefix(7);
-  if (store.empty() || store.find("://") != store.npos)
-    // Of a URL the scheme alone: there may be a password in it.
-    return fail(Code::INVALID_ARGUMENT, "the store '" + std::string(store.substr(0, store.find("://"))) +
-                                            "' is neither sqlite:FILE nor postgres://…");
-  return std::string(store);
-}
-
-bool is_postgres(std::string_view store) {
-  return store.starts_with("postgres://") || store.starts_with("postgresql://");
-}
-
 }  // namespace
 
 // In the order in which they need each other; destroyed from the last to the first.
@@ -104,18 +89,17 @@ Result<std::unique_ptr<Service>> Service::start_with(const ServeSettings& settin
   std::unique_ptr<Service> service(new Service(clock));
   if (const auto opened = service->open(settings); !opened) return std::unexpected(opened.error());
   if (const auto listening = service->listen(settings, *at); !listening) return std::unexpected(listening.error());
+  if (const auto begun = service->begin(settings); !begun) return std::unexpected(begun.error());
   return service;
 }
 
 Result<void> Service::open_sqlite(const ServeSettings& settings) {
-  auto file = file_of(settings);
-  if (!file) return std::unexpected(file.error());
-  store_name_ = *file;
-  auto lock = StoreLock::acquire(*file, settings.lock_patience, parts_->clock);
+  store_name_ = find_store_file(settings.store, settings.data_dir);
+  auto lock = StoreLock::acquire(store_name_, settings.lock_patience, parts_->clock);
   if (!lock) return std::unexpected(lock.error());
   parts_->lock = std::move(*lock);
   SqliteSettings sqlite = settings.sqlite;
-  sqlite.file = *file;
+  sqlite.file = store_name_;
   auto store = SqliteStore::open(std::move(sqlite), parts_->clock, parts_->random);
   if (!store) return std::unexpected(store.error());
   parts_->store = std::move(*store);
@@ -132,17 +116,13 @@ Result<void> Service::open_postgres(const ServeSettings& settings) {
 }
 
 Result<void> Service::open(const ServeSettings& settings) {
+  if (!settings.store.empty())
+    if (auto good = check_store(settings.store); !good) return good;
   if (auto made = make_folder(settings.data_dir); !made) return made;
-  const auto opened = is_postgres(settings.store) ? open_postgres(settings) : open_sqlite(settings);
+  const auto opened = pg::names_postgres(settings.store) ? open_postgres(settings) : open_sqlite(settings);
   if (!opened) return opened;
-  admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
-  if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
   parts_->engine = std::make_unique<Engine>(*parts_->store, parts_->clock, settings.engine);
   parts_->services = std::make_unique<api::Services>(*parts_->engine, parts_->clock, parts_->random);
-  if (auto known = parts_->services->tokens.refresh(); !known) return known;
-  // Others may share the store.
-  if (parts_->store->reads_may_wait())
-    parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->services->tokens);
   return {};
 }
 
@@ -152,7 +132,7 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
   http.port = at.port;
   http.threads = settings.threads;
   http.cors.origins = settings.cors_origins;
-  auto server = http::Server::start(
+  auto server = http::Server::bind(
       std::move(http),
       [&services = *parts_->services](http::Request& request, http::Reply reply) {
         api::handle(services, request, std::move(reply));
@@ -160,8 +140,20 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
       parts_->clock);
   if (!server) return fail(server.error().code, format_address(at.address, at.port) + ": " + server.error().detail);
   parts_->server = std::move(*server);
-  parts_->tending = std::make_unique<Tending>(*parts_->engine);
   url_ = "http://" + format_address(at.address, parts_->server->port());
+  return {};
+}
+
+// Not before the port is ours: a start that fails leaves no token in a database that others share.
+Result<void> Service::begin(const ServeSettings& settings) {
+  admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
+  if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
+  if (auto known = parts_->services->tokens.refresh(); !known) return known;
+  // Others may share the store.
+  if (parts_->store->reads_may_wait())
+    parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->services->tokens);
+  parts_->server->serve();
+  parts_->tending = std::make_unique<Tending>(*parts_->engine);
   if (!parts_->lock) return {};
   if (auto announced = parts_->lock->announce(url_); !announced) return announced;
   parts_->keeper = std::make_unique<LockKeeper>(*parts_->lock);

@@ -15,7 +15,8 @@ namespace latchkey {
 
 class Service {
  public:
-  // STORE_LOCKED when another process owns the store, LISTEN_FAILED, INVALID_ARGUMENT, STORE_UNAVAILABLE, STORE_FORMAT.
+  // STORE_LOCKED when another process owns the store, LISTEN_FAILED, INVALID_ARGUMENT, USAGE for a store that is none,
+  // STORE_UNAVAILABLE, STORE_FORMAT.
   static Result<std::unique_ptr<Service>> start(const ServeSettings& settings);
   // With another clock, which must outlive it.
   static Result<std::unique_ptr<Service>> start(const ServeSettings& settings, Clock& clock);
@@ -42,6 +43,7 @@ class Service {
   Result<void> open_sqlite(const ServeSettings& settings);
   Result<void> open_postgres(const ServeSettings& settings);
   Result<void> listen(const ServeSettings& settings, const ListenAddress& at);
+  Result<void> begin(const ServeSettings& settings);
 
   std::unique_ptr<Parts> parts_;
   std::string url_;

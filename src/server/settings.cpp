@@ -4,6 +4,8 @@
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 
+#include "store/postgres/hosts.hpp"
+
 namespace latchkey {
 namespace {
 
@@ -32,12 +34,13 @@ bool looks_like_settings(std::string_view store) {
 
 }  // namespace
 
-bool names_postgres(std::string_view store) {
-  return store.starts_with("postgres://") || store.starts_with("postgresql://");
+std::string find_store_file(std::string_view store, const std::string& data_dir) {
+  if (store.starts_with("sqlite:")) store.remove_prefix(7);
+  return store.empty() ? data_dir + "/latchkey.db" : std::string(store);
 }
 
 Result<void> check_store(std::string_view store) {
-  if (names_postgres(store)) return {};
+  if (pg::names_postgres(store)) return {};
   if (store.starts_with("sqlite:")) {
     store.remove_prefix(7);
     if (store.empty() || store.contains("://")) return wrong_store("'sqlite:' without a file");

@@ -34,7 +34,8 @@ struct ListenAddress {
 
 // INVALID_ARGUMENT unless it is an IP address (or "localhost") and a port.
 Result<ListenAddress> parse_listen(std::string_view text);
-bool names_postgres(std::string_view store);
+// The file of a store that is not PostgreSQL, as check_store() lets it pass; when empty, of the data folder.
+std::string find_store_file(std::string_view store, const std::string& data_dir);
 // USAGE unless it is postgres://…, sqlite:FILE or a path: what was meant for PostgreSQL must not become a file. Does
 // not repeat it, as there may be a password in it.
 Result<void> check_store(std::string_view store);

@@ -89,20 +89,22 @@ std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after
 
 // What a settled run means for those that wait for it, and theirs in turn.
 void release_dependents(Applying with, const Run& settled) {
-  std::vector<Run> ended{settled};
-  while (!ended.empty()) {
-    const Run predecessor = std::move(ended.back());
-    ended.pop_back();
-    for (const RunId& id : with.tables.dependents(predecessor.id())) {
+  std::vector<Run> ended;
+  Run predecessor;
+  for (const Run* each = &settled;; each = &predecessor) {
+    for (const RunId& id : with.tables.dependents(each->id())) {
       const auto dependent = with.tables.find(id);
       if (!dependent) continue;
-      auto next = decide_predecessor(*dependent, predecessor, with.now);
+      auto next = decide_predecessor(*dependent, *each, with.now);
       if (!next && dependent->is_open() && dependent->waiting_for > 0) continue;  // goes on waiting
-      with.tables.remove_wait(predecessor.id(), id);
+      with.tables.remove_wait(each->id(), id);
       if (!next) continue;
       write_one(with, *dependent, *next);
       if (next->is_settled()) ended.push_back(std::move(*next));
     }
+    if (ended.empty()) return;
+    predecessor = std::move(ended.back());
+    ended.pop_back();
   }
 }
 
@@ -142,6 +144,7 @@ Run start_waiting(Applying with, Run queued, const Run* before, const std::vecto
   } else {
     with.tables.insert(queued);
   }
+  if (predecessors.empty()) return queued;
   Run run = queued;
   for (const Run& predecessor : predecessors) {
     if (auto next = decide_predecessor(run, predecessor, with.now)) {
@@ -278,13 +281,17 @@ EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
   return Enqueued{start_waiting(with, std::move(run), nullptr, *predecessors), false};
 }
 
-std::vector<Taken> apply_take(Applying with, const TakeRequest& request) {
-  std::vector<Taken> taken;
+namespace {
+
+// Takes some of those that are ready. False when one that is late could not be ended: others may wait behind it.
+bool take_ready(Applying with, const TakeRequest& request, std::vector<Taken>& taken) {
+  bool is_done = true;
   for (const RunId& id : with.tables.ready(request, with.now)) {
+    if (taken.size() == request.limit) break;
     const auto run = with.tables.find(id);
     LK_ASSERT(run);
     if (const auto late = decide_deadline(*run, with.now)) {  // no retry starts after its total
-      write(with, *run, *late);
+      is_done &= with.tables.do_apart(id, [&] { write(with, *run, *late); });
       continue;
     }
     const Fence fence = with.tables.peek_fence();
@@ -294,6 +301,15 @@ std::vector<Taken> apply_take(Applying with, const TakeRequest& request) {
     with.tables.update(*run, *next);
     const Instant lease_until = std::get<Running>(next->state).lease_until;
     taken.push_back({std::move(*next), fence, lease_until});
+  }
+  return is_done;
+}
+
+}  // namespace
+
+std::vector<Taken> apply_take(Applying with, const TakeRequest& request) {
+  std::vector<Taken> taken;
+  while (!take_ready(with, request, taken) && taken.size() < request.limit) {
   }
   return taken;
 }

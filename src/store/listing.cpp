@@ -6,7 +6,7 @@
 namespace latchkey {
 namespace {
 
-// Counters are 44 bits wide, and SQLite's rowids end at 2^63.
+// Counters are 54 bits wide, and SQLite's rowids end at 2^63.
 constexpr std::uint64_t kNewest = std::numeric_limits<std::int64_t>::max();
 
 std::optional<std::uint64_t> parse(std::string_view cursor) {

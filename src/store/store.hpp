@@ -85,7 +85,7 @@ class Store : public Claims {
   // Deletes runs whose window and retention are over, oldest first. Never one that is in doubt, has an unread dead
   // letter, or that something waits for. Acknowledged dead letters go with the last of their runs.
   virtual void purge(Retention retention, std::uint32_t limit, Done<Swept> done) = 0;
-  // Adds to the counts of suppressed duplicates; runs that are gone are passed over.
+  // Adds to the counts of suppressed duplicates; runs that are gone are passed over. A failure has added nothing.
   virtual void note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) = 0;
 
   // Reads of what is durable. From any thread; they never wait for a write. STORE_UNAVAILABLE when they cannot be had
@@ -104,11 +104,13 @@ class Store : public Claims {
   virtual void probe(Done<std::monostate> done) { done(std::monostate{}); }
   // By the store's clock.
   virtual Instant now() = 0;
+  // Rises when the store may have lost what it had answered before: nothing that was kept from its answers holds then.
+  virtual std::uint64_t era() const { return 0; }
   // When sweep() has something to do next; none when nothing is open.
   virtual std::optional<Instant> next_deadline() = 0;
 
-  // It will be closed: what waits for a server elsewhere that is silent is answered within a few seconds from now, be it
-  // that it is not known. Everything may still be asked, and is answered. Any thread; a second call does nothing.
+  // It will be closed: what waits for a server elsewhere that is silent is answered within a few seconds from now, be
+  // it that it is not known. Everything may still be asked, and is answered. Any thread; a second call does nothing.
   virtual void close_soon() {}
 
   // Cold things: dead letters, tokens.

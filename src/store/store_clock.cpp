@@ -7,15 +7,31 @@
 namespace latchkey {
 
 // Marked at once: a step back before anyone has asked for the time is one, too.
-StoreClock::StoreClock(Clock& clock, Instant mark)
-    : clock_(clock), mark_(std::max(clock.now(), mark)), marked_at_(clock.elapsed()) {}
+StoreClock::StoreClock(Clock& clock, Instant mark, Ahead ahead)
+    : clock_(clock), ahead_(ahead), mark_(std::max(clock.now(), mark)), marked_at_(clock.elapsed()) {}
 
 Instant StoreClock::now() {
   const std::lock_guard lock(mutex_);
-  const Duration elapsed = clock_.elapsed();
-  mark_ = std::max(clock_.now(), mark_ + (elapsed - marked_at_));
+  return read();
+}
+
+void StoreClock::catch_up(Instant others) {
+  const std::lock_guard lock(mutex_);
+  if (others <= read()) return;
+  mark_ = others;
+  marked_at_ = clock_.elapsed();
+}
+
+Instant StoreClock::read() {
+  const Instant wall = clock_.now();
+  const Duration elapsed = clock_.elapsed(), passed = elapsed - marked_at_;
+  const bool slows = ahead_ == Ahead::slows_down;
+  const Instant carried = mark_ + (slows ? passed - passed / 100 : passed);
+  if (LK_SEEDED(store_clock_runs_back)) return wall;
+  // Counted from one place on: of many short spans each would be rounded.
+  if (slows && wall < carried) return carried;
+  mark_ = std::max(wall, carried);
   marked_at_ = elapsed;
-  if (LK_SEEDED(store_clock_runs_back)) mark_ = clock_.now();
   return mark_;
 }
 

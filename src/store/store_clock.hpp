@@ -1,7 +1,8 @@
-// StoreClock: wall time that never runs backwards. After a step back it goes on from its mark at the steady clock's
-// pace, so that leases still end. The back end keeps the mark over restarts. Safe from any thread.
+// StoreClock: wall time that never runs backwards. After a step back it goes on from its mark, so that leases still
+// end. The back end keeps the mark over restarts. Safe from any thread.
 #pragma once
 
+#include <cstdint>
 #include <mutex>
 
 #include "base/clock.hpp"
@@ -10,11 +11,20 @@ namespace latchkey {
 
 class StoreClock {
  public:
-  explicit StoreClock(Clock& clock, Instant mark = {});
+  // While it is ahead of the wall clock. One that others go by too must come together with theirs again: it slows down
+  // by a hundredth, until the wall clock has caught up. Leases keep their length.
+  enum class Ahead : std::uint8_t { keeps_pace, slows_down };
+
+  explicit StoreClock(Clock& clock, Instant mark = {}, Ahead ahead = Ahead::keeps_pace);
   Instant now();
+  // Others have been there: no earlier than that from now on.
+  void catch_up(Instant others);
 
  private:
+  Instant read();
+
   Clock& clock_;
+  const Ahead ahead_;
   std::mutex mutex_;
   Instant mark_;
   Duration marked_at_;

@@ -46,7 +46,7 @@ class Tables {
   virtual void point_key(const Run& run) = 0;
   virtual void erase(const Run& run) = 0;
 
-  // Jobs that may be taken now, in order.
+  // Jobs that may be taken now, in order; none that do_apart() could do nothing for.
   virtual std::vector<RunId> ready(const TakeRequest& request, Instant now) = 0;
   // Open runs whose next_deadline() is not after now.
   virtual std::vector<RunId> overdue(Instant now, std::uint32_t limit) = 0;
@@ -63,6 +63,7 @@ class Tables {
 
   // Puts the failed run into its group's open entry, which is made if there is none. Gives the entry's id.
   virtual Uuid add_dead_letter(const Run& run) = 0;
+  // Of a run among the last purge_candidates().
   virtual bool has_unread_dead_letter(RunId run) = 0;
   // The entry that the run's current generation is in.
   virtual std::optional<Uuid> dead_letter_of(const Run& run) = 0;
@@ -73,7 +74,7 @@ class Tables {
   virtual std::optional<DeadLetterMember> find_member(Uuid dead_letter, RunId run) = 0;
   // False when a step of this kind is there already.
   virtual bool add_step(const DeadLetterMember& member, const MemberStep& step) = 0;
-  // Takes a run that is purged out of its entries, and removes acknowledged ones that are empty then.
+  // Takes such a run out of its entries, and removes acknowledged ones that are empty then.
   virtual void erase_members(RunId run) = 0;
 
   virtual void add_duplicates(const DuplicateNote& note) = 0;

@@ -12,7 +12,8 @@
 
 namespace latchkey {
 
-inline constexpr std::chrono::seconds kPatience{20};
+// Beyond the patience of any store in the tests, which is a minute at most.
+inline constexpr std::chrono::seconds kPatience{90};
 
 // `call` gets the callback to pass on. Throws, which fails the test, when no answer comes or a second one does.
 template <class T, class Call>

@@ -1,6 +1,7 @@
 // What the server refuses or gives up on: bad framing, sizes, slow clients, too many of them.
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <future>
 
 #include "integration/http_fixture.hpp"
@@ -127,6 +128,45 @@ TEST_F(HttpLimits, LimitsRequestsInFlight) {
   EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
   reply.send({.body = "done"});
   EXPECT_EQ(body_of(first.read_response()), "done");
+}
+
+class HttpHeldUp : public HttpTest {
+ protected:
+  // The machine's, and more of it has passed than did here.
+  class Leaping final : public Clock {
+   public:
+    Instant now() override { return system_.now(); }
+    Duration elapsed() override { return system_.elapsed() + Duration{leapt_ms_.load()}; }
+    Task<void> wait(Duration span) override { return system_.wait(span); }
+    void leap(Duration span) { leapt_ms_ += span.count(); }
+
+   private:
+    SystemClock system_;
+    std::atomic<std::int64_t> leapt_ms_{0};
+  };
+  ~HttpHeldUp() override { server_.reset(); }
+
+  Leaping leaping_;
+};
+
+// As after a SIGSTOP, or on a machine that stood still: who came only then was not idle meanwhile.
+TEST_F(HttpHeldUp, DoesNotHoldItAgainstItsClients) {
+  auto started = Server::start({.threads = 1}, echo, leaping_);
+  ASSERT_TRUE(started) << to_string(started.error());
+  server_ = std::move(*started);
+  // One thread: when the second is answered, the first is known to be idle.
+  RawClient idle(port()), second(port());
+  for (RawClient* each : {&idle, &second}) {
+    each->send(kGet);
+    EXPECT_EQ(status_of(each->read_response()), 200);
+  }
+  leaping_.leap(2 * Settings{}.idle_deadline);
+  RawClient client(port());
+  client.send(kGet);
+  EXPECT_EQ(status_of(client.read_response()), 200);
+  EXPECT_EQ(idle.read_all(), "") << "the server has looked at its deadlines: this one's had passed";
+  client.send(kGet);
+  EXPECT_EQ(status_of(client.read_response()), 200);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Latchkey's own schema: the command that changes it, and what a server finds when it starts.
 #include <latch>
+#include <set>
 #include <thread>
 
 #include "integration/migrate_fixture.hpp"
@@ -154,6 +155,59 @@ TEST_P(OwnMigrations, TheRemedyForMissingRolesCanBePasted) {
   EXPECT_EQ(call({"migrate", "up", "--database", url}).exit, 0);
 }
 
+// 0001 alone would be a schema in which nothing keeps tenants apart.
+TEST_P(OwnMigrations, UpIsWholeOrNotAtAll) {
+  PgClient admin(PgServer::instance().url("postgres"));
+  admin.execute("DROP ROLE IF EXISTS poor_owner; CREATE ROLE poor_owner LOGIN");
+  std::string url = database();
+  admin.execute("ALTER DATABASE " + url.substr(url.rfind('/') + 1) + " OWNER TO poor_owner");
+  url.replace(url.find("latchkey@"), 9, "poor_owner@");
+  const Answer refused = call({"migrate", "up", "--database", url});
+  EXPECT_EQ(refused.exit, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("MIGRATION_FAILED: nothing was applied: 0002_security.up.sql:"));
+  EXPECT_EQ(ask("SELECT to_regnamespace('latchkey') IS NULL"), "t");
+  EXPECT_EQ(call({"migrate", "up", "--to", "1", "--database", url}).out, "0001_runs applied\n");
+  ASSERT_EQ(own("up").exit, 0);
+  EXPECT_EQ(ask("SELECT count(DISTINCT xmin::text) FROM latchkey.migrations WHERE version > 1"), "1");
+}
+
+// An event trigger that makes a table as soon as there is the schema stands for them.
+TEST_P(OwnMigrations, TablesThatOthersMakeMeanwhileDoNotMatter) {
+  PgClient(database())
+      .execute(
+          "CREATE FUNCTION public.meddle() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN CREATE TABLE "
+          "public.meanwhile (id integer); END'; CREATE EVENT TRIGGER meddle ON ddl_command_end WHEN TAG IN ('CREATE "
+          "SCHEMA') EXECUTE FUNCTION public.meddle()");
+  const auto prepared = prepare_own_schema(database(), random_);
+  EXPECT_TRUE(prepared) << to_string(prepared.error());
+  EXPECT_EQ(ask("SELECT to_regclass('public.meanwhile') IS NOT NULL"), "t");
+  EXPECT_EQ(own("down", {"--to", "0", "--yes"}).exit, 0);
+}
+
+TEST_P(OwnMigrations, OnATerminalEachStepIsAskedForOnce) {
+  ASSERT_EQ(own("up").exit, 0);
+  Terminal terminal = start_on_terminal({"migrate", "down", "--to", "0", "--database", database()});
+  std::string seen;
+  std::set<std::string> steps;
+  const auto& all = own_migrations().migrations;
+  for (auto one = all.rbegin(); one != all.rend(); ++one) {
+    for (const PlanStep& step : one->plan.steps) {
+      if (step.runs_down) break;
+      if (!steps.insert(step.text).second) continue;
+      seen += terminal.read_until(one->label + ": " + step.text + ": done? [y/N] ");
+      terminal.type("y\n");
+    }
+    seen += terminal.read_until("take " + one->label + " back (");
+    terminal.type("y\n");
+  }
+  EXPECT_EQ(terminal.finish(), 0);
+  EXPECT_EQ(ask("SELECT to_regnamespace('latchkey') IS NULL"), "t");
+  const std::string question = "Stop every server on this database: done?";
+  EXPECT_NE(seen.find(question), seen.npos);
+  EXPECT_EQ(seen.find(question), seen.rfind(question));
+}
+
 TEST_P(OwnMigrations, AnOwnerWhoIsNoSuperuserCanDoItAll) {
   PgClient admin(PgServer::instance().url("postgres"));
   admin.execute("DROP ROLE IF EXISTS plain_owner; CREATE ROLE plain_owner LOGIN CREATEROLE CREATEDB");
@@ -178,6 +232,49 @@ TEST_P(OwnMigrations, DownStopsForWhatOthersBuiltOnIt) {
   EXPECT_THAT(refused.err, HasSubstr("MIGRATION_FAILED: 0001_runs.down.sql"));
   EXPECT_THAT(refused.err, HasSubstr("view public.mine depends on"));
   EXPECT_EQ(ask("SELECT count(*) FROM public.mine"), "0");
+}
+
+// What depends on it stands in the way of the last step; the first ones would take row-level security away.
+TEST_P(OwnMigrations, DownIsWholeOrNotAtAll) {
+  ASSERT_EQ(own("up").exit, 0);
+  ask("CREATE SCHEMA acme; CREATE VIEW acme.v AS SELECT * FROM latchkey.runs");
+  PgTarget target({.database = database(), .ledger = Ledger::own}, random_);
+  const std::string before = target.describe();
+  const Answer refused = own("down", {"--to", "0", "--yes"});
+  EXPECT_EQ(refused.exit, 1);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("view acme.v depends on"));
+  EXPECT_THAT(refused.err, HasSubstr("nothing was taken back"));
+  EXPECT_EQ(target.describe(), before);
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.migrations"), count());
+  EXPECT_EQ(state(), SchemaState::current);
+  ask("DROP VIEW acme.v");
+  EXPECT_THAT(own("down", {"--to", "0", "--yes"}).out, HasSubstr("0001_runs taken_back"));
+}
+
+TEST_P(OwnMigrations, SettingsThatChangeHowSqlIsReadOrWrittenDoNotMatter) {
+  const std::string url =
+      database() + "?options=-c%20quote_all_identifiers%3Don%20-c%20standard_conforming_strings%3Doff";
+  ASSERT_EQ(call({"migrate", "up", "--database", url}).exit, 0);
+  PgClient client(url);
+  EXPECT_EQ(client.ask_one("SELECT count(*) FROM latchkey.check_security()"), "0");
+  ask("ALTER FUNCTION latchkey.check_security() RESET quote_all_identifiers");
+  EXPECT_NE(client.ask_one("SELECT count(*) FROM latchkey.check_security()"), "0") << "they would";
+}
+
+TEST_P(OwnMigrations, DefaultPrivilegesGiveNobodyARight) {
+  PgClient admin(database());
+  admin.execute("DROP ROLE IF EXISTS eager; CREATE ROLE eager");
+  for (const char* things : {"TABLES", "SEQUENCES", "FUNCTIONS", "SCHEMAS"})
+    admin.execute("ALTER DEFAULT PRIVILEGES GRANT ALL ON " + std::string(things) + " TO eager, PUBLIC");
+  const Answer up = own("up");
+  EXPECT_EQ(up.exit, 0) << up.err;
+  EXPECT_EQ(ask("SELECT coalesce(string_agg(problem, '; '), '') FROM latchkey.check_security()"), "");
+  EXPECT_EQ(ask("SELECT has_schema_privilege('eager', 'latchkey', 'USAGE')"), "f");
+  EXPECT_EQ(ask("SELECT has_table_privilege('eager', 'latchkey.job_runs', 'SELECT')"), "f");
+  const Answer down = own("down", {"--to", "0", "--yes"});
+  EXPECT_EQ(down.exit, 0) << down.err;
+  admin.execute("DROP OWNED BY eager; DROP ROLE eager");
 }
 
 INSTANTIATE_TEST_SUITE_P(Databases, OwnMigrations, testing::Values(Kind::postgres),

@@ -1,4 +1,6 @@
 // `latchkey migrate up | down | status | plan` on PostgreSQL and SQLite, as people run it.
+#include <sys/stat.h>
+
 #include "integration/migrate_fixture.hpp"
 
 namespace latchkey {
@@ -24,6 +26,17 @@ TEST_P(Migrate, UpToANumberStopsThere) {
             "{\"migration\":\"0001_one\",\"version\":1,\"state\":\"applied\"}\n"
             "{\"migration\":\"0002_two\",\"version\":2,\"state\":\"applied\"}\n");
   EXPECT_EQ(applied(), "1 2");
+}
+
+TEST_P(Migrate, ANumberThatNoFileHasIsAMistake) {
+  add_tables(3);
+  for (const char* command : {"up", "down"}) {
+    const Answer refused = migrate(command, {"--to", "4"});
+    EXPECT_EQ(refused.exit, 2) << command;
+    EXPECT_THAT(refused.err, HasSubstr("USAGE: --to 4: no migration has that number"));
+    EXPECT_EQ(applied(), "no ledger");
+  }
+  EXPECT_EQ(migrate("up", {"--to", "0"}).exit, 2);
 }
 
 TEST_P(Migrate, AFailureInTheMiddleLeavesNothingOfItself) {
@@ -70,6 +83,20 @@ TEST_P(Migrate, StatusTellsAppliedPendingChangedAndUnknown) {
   EXPECT_THAT(told.out, HasSubstr(R"({"migration":"0004_four","version":4,"state":"pending","applied_at":null})"));
   EXPECT_THAT(told.err, HasSubstr("0004_four: there is a gap between it and 0002_two"));
   EXPECT_THAT(migrate("status").out, HasSubstr("0004_four   pending"));
+}
+
+TEST_P(Migrate, StatusCanBeAskedForByItsExitCode) {
+  add_tables(2);
+  EXPECT_EQ(migrate("status").exit, 0);
+  EXPECT_EQ(migrate("status", {"--exit-code"}).exit, 3);
+  ASSERT_EQ(migrate("up", {"--to", "1"}).exit, 0);
+  EXPECT_EQ(migrate("status", {"--exit-code"}).exit, 3);
+  ASSERT_EQ(migrate("up").exit, 0);
+  EXPECT_EQ(migrate("status", {"--exit-code"}).exit, 0);
+  write("0001_one.up.sql", "SELECT 1;\n");
+  const Answer changed = migrate("status", {"--exit-code", "--json"});
+  EXPECT_EQ(changed.exit, 3);
+  EXPECT_THAT(changed.out, HasSubstr("\"state\":\"changed\""));
 }
 
 TEST_P(Migrate, StatusMakesNothing) {
@@ -231,6 +258,23 @@ TEST_P(Migrate, AVerificationQueryCannotWrite) {
   EXPECT_FALSE(has_table("one"));
 }
 
+TEST_P(Migrate, APlanIsNamedAsItsFile) {
+  add_tables(1);
+  std::filesystem::remove(dir() + "/0001_one.plan.yml");
+  write("0001_one.plan.yaml", plan("  - query: SELECT 1\n    after_up: 2\n"));
+  EXPECT_THAT(migrate("up").err, HasSubstr("CHECK_FAILED: 0001_one.plan.yaml:8: the verification query answers `1`"));
+  write("0001_one.plan.yaml", plan("  - SELECT nowhere\n"));
+  EXPECT_THAT(migrate("up").err, HasSubstr("CHECK_FAILED: 0001_one.plan.yaml:8: "));
+}
+
+TEST_P(Migrate, EmptyTextIsARowOfTheAnswer) {
+  add_tables(1);
+  write("0001_one.up.sql", "CREATE TABLE one (name text);\nINSERT INTO one VALUES ('x'), ('');\n");
+  write("0001_one.plan.yml", plan("  - query: SELECT name FROM one ORDER BY name\n    after_up: ['', x]\n"));
+  const Answer up = migrate("up");
+  EXPECT_EQ(up.exit, 0) << up.err;
+}
+
 TEST_P(Migrate, FaultsOfPlansAreToldBeforeAnythingIsDone) {
   add_tables(2);
   write("0001_one.plan.yml", "chnage: x\n");
@@ -249,8 +293,64 @@ TEST_P(Migrate, FaultsOfPlansAreToldBeforeAnythingIsDone) {
 TEST_P(Migrate, PlansAreShown) {
   add_tables(1);
   EXPECT_THAT(call({"migrate", "plan", "--dir", dir()}).out, HasSubstr("data-loss risk: minimal; about 5m"));
-  EXPECT_THAT(call({"migrate", "plan", "--dir", dir(), "--json"}).out,
+  write(
+      "0001_one.plan.yml",
+      plan("  - SELECT 2\n  - {query: SELECT 1, after_up: [1, 2], after_rollback: 0}\n  - {query: SELECT 3, unchanged: "
+           "true}\n") +
+          "data_changes: [Names are gone]\nverification_steps: [Log in]\n");
+  const std::string json = call({"migrate", "plan", "--dir", dir(), "--json"}).out;
+  EXPECT_THAT(json,
               HasSubstr(R"("data_loss_risk":"minimal","estimated_time_ms":300000,"steps":["run the down file"])"));
+  EXPECT_THAT(json, HasSubstr(R"("data_changes":["Names are gone"])"));
+  EXPECT_THAT(json, HasSubstr(R"("verification_queries":[{"query":"SELECT 2"},{"query":"SELECT 1","after_up":"1\n2",)"
+                              R"("after_rollback":"0"},{"query":"SELECT 3","unchanged":true}])"));
+  EXPECT_THAT(json, HasSubstr(R"("verification_steps":["Log in"])"));
+}
+
+TEST_P(Migrate, AByteOrderMarkIsNoPartOfTheFile) {
+  add_tables(1);
+  const std::string mark = "\xEF\xBB\xBF";
+  add("0002_marked", mark + "CREATE TABLE marked (id integer);\n", mark + "DROP TABLE marked;\n", mark + plan());
+  const Answer up = migrate("up");
+  EXPECT_EQ(up.exit, 0) << up.err;
+  write("0002_marked.up.sql", "CREATE TABLE marked (id integer);\n");
+  EXPECT_EQ(migrate("up").out, "nothing to do\n") << "the same file";
+  EXPECT_EQ(migrate("down", {"--yes"}).exit, 0);
+}
+
+TEST_P(Migrate, WhatIsNoTextIsRefusedBeforeAnythingIsDone) {
+  add_tables(2);
+  const auto told = [&] {
+    const Answer refused = migrate("up");
+    EXPECT_EQ(refused.exit, 65);
+    EXPECT_EQ(applied(), "no ledger");
+    return refused.err;
+  };
+  write("0002_two.up.sql", std::string("SELECT 1;\nSELECT '\0';\n", 22));
+  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql:2: has a NUL byte"));
+  write("0002_two.up.sql", std::string("\xFF\xFES\0", 4));
+  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql:1: is UTF-16"));
+  const std::string path = dir() + "/0002_two.up.sql";
+  std::filesystem::resize_file(path, 65 * 1024 * 1024);
+  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql has more than 64 MiB"));
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql is no regular file"));
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/dev/zero", path);
+  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql is no regular file"));
+}
+
+TEST_P(Migrate, CopyHasNobodyAtItsOtherEnd) {
+  if (!is_postgres()) return;  // SQLite has none
+  add_tables(1);
+  for (const char* copy : {"COPY one (id, name) FROM STDIN", "COPY one TO STDOUT",
+                           "COPY (SELECT 1, 2, 3, 4, a, b, c, d, e FROM one) TO STDOUT WITH (FORMAT csv)"}) {
+    add("0002_copy", "SELECT 1;\n" + std::string(copy) + ";\n", "SELECT 1;\n");
+    const Answer refused = migrate("up");
+    EXPECT_EQ(refused.exit, 65) << copy;
+    EXPECT_THAT(refused.err, HasSubstr("0002_copy.up.sql:2: `COPY … "));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Databases, Migrate, testing::Values(Kind::postgres, Kind::sqlite),

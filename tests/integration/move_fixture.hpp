@@ -39,7 +39,7 @@ class MoveTest : public CliTest {
 
   MoveTest() {
     std::filesystem::create_directory(data_dir_);
-    environment_.push_back("LATCHKEY_DATABASE=");
+    environment_ = {"LATCHKEY_DATABASE=", "LATCHKEY_STORE="};
   }
   ~MoveTest() override {
     PgClient(url_).execute("DROP SCHEMA IF EXISTS held CASCADE");

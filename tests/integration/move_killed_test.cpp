@@ -115,6 +115,31 @@ TEST_F(MoveKilled, ACommitThatIsRefusedLeavesTheFileInUse) {
   EXPECT_TRUE(open_file());
 }
 
+TEST_F(MoveKilled, CtrlCSaysWhatItLeaves) {
+  fill();
+  hold_up(kInTheMiddle);
+  const auto mover = start(words());
+  wait_until_held_up();
+  mover->signal(SIGINT);
+  EXPECT_EQ(mover->finish(), 128 + SIGINT);
+  EXPECT_EQ(mover->err, "latchkey: interrupted: nothing was copied; " + store_file() + " is the store as before\n");
+  EXPECT_TRUE(open_file());
+}
+
+TEST_F(MoveKilled, CtrlCAtTheCommitSaysThatTheFileStaysClosed) {
+  fill();
+  hold_up(kAtTheCommit);
+  const auto mover = start(words());
+  wait_until_held_up();
+  mover->signal(SIGINT);
+  EXPECT_EQ(mover->finish(), 128 + SIGINT);
+  EXPECT_THAT(mover->err, HasSubstr(store_file() + " stays closed until the move is run again"));
+  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED);
+  end_backend();
+  open_gate();
+  EXPECT_EQ(call(words()).exit, 0);
+}
+
 TEST_F(MoveKilled, TwoAtOnceMakeOneCopy) {
   fill();
   const std::string other = file("other.db");

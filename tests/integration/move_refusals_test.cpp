@@ -1,6 +1,9 @@
 // What is not moved, or not any more: one store is left that is used.
+#include <signal.h>
+
 #include "integration/move_fixture.hpp"
 #include "migrations/own_schema.hpp"
+#include "server/service.hpp"
 
 namespace latchkey {
 namespace {
@@ -48,6 +51,53 @@ TEST_F(MoveTest, AFolderThatWasMovedIsTheNewServersUntilItIsOpenedAgain) {
   EXPECT_EQ(call(run("new", "echo in the file")).out, "in the file\n");
 }
 
+// However the file is named: the folder is the commands' again.
+TEST_F(MoveTest, AFileThatIsNamedIsOpenedAgainWithItsFolder) {
+  fill();
+  for (const std::string way : {"--from", "LATCHKEY_STORE"}) {
+    ASSERT_TRUE(move());
+    const auto server = start({"serve", "--listen", "127.0.0.1:0", "--store", url_});
+    ASSERT_THAT(server->read_line(), HasSubstr("http://"));
+    Words unmark{"move", "--unmark", "--yes"};
+    if (way == "--from") unmark.insert(unmark.end(), {way, "sqlite:" + store_file()});
+    if (way == "LATCHKEY_STORE") environment_.back() = "LATCHKEY_STORE=" + store_file();
+    EXPECT_EQ(call(unmark).exit, 75) << "it runs";
+    server->signal(SIGTERM);
+    ASSERT_EQ(server->finish(), 0);
+    ASSERT_EQ(call(unmark).exit, 0) << way;
+    environment_.back() = "LATCHKEY_STORE=";
+    const Answer after = call(run("new by " + way, "echo in the file"));
+    EXPECT_EQ(after.out, "in the file\n") << after.err;
+    ASSERT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--database", url_}).exit, 0);
+  }
+}
+
+// What LATCHKEY_STORE says holds for every command.
+TEST_F(MoveTest, TheVariableNamesTheStore) {
+  fill();
+  const std::string other = file("other.db");
+  {
+    const auto store = SqliteStore::open({.file = other}, clock_, random_);
+    as<Won>(Verbs(**store).claim(again("of another store")));
+  }
+  environment_ = {"LATCHKEY_DATABASE=", "LATCHKEY_STORE=postgres://u:Sesame@h/d"};
+  const Answer refused = call(words());
+  EXPECT_EQ(refused.exit, 2) << refused.out;
+  EXPECT_THAT(refused.err, HasSubstr("LATCHKEY_STORE names PostgreSQL"));
+  EXPECT_THAT(refused.err, Not(HasSubstr("Sesame")));
+  environment_.back() = "LATCHKEY_STORE=host=h";
+  EXPECT_EQ(call(words()).exit, 2);
+  EXPECT_TRUE(open_file()) << "not what was named";
+  environment_.back() = "LATCHKEY_STORE=sqlite:" + other;
+  const Answer moved = call(words());
+  EXPECT_EQ(moved.exit, 0) << moved.err;
+  EXPECT_THAT(moved.out, HasSubstr("1 runs are in "));
+  EXPECT_THAT(moved.out, HasSubstr(other + " is marked as moved"));
+  EXPECT_TRUE(open_file());
+  environment_.back() = "LATCHKEY_STORE=postgres://h/d";
+  EXPECT_THAT(call(words({"--from", "sqlite:" + store_file()})).err, HasSubstr("STORE_NOT_EMPTY")) << "said, so read";
+}
+
 TEST_F(MoveTest, IntoAFileIsNoMove) {
   const Answer refused = call({"move", "--to", "sqlite:" + file("x.db")});
   EXPECT_EQ(refused.exit, 2);
@@ -86,6 +136,45 @@ TEST_F(MoveTest, ATargetThatHoldsSomethingIsRefused) {
   EXPECT_THAT(refused.error().detail, HasSubstr("runs, keys"));
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "1");
   EXPECT_TRUE(open_file());
+}
+
+// A server that was started on the database before the move has left its token. Where it had the same folder, that is
+// the file's own.
+TEST_F(MoveTest, ATokenThatIsTheFilesOwnIsNotInTheWay) {
+  ASSERT_TRUE(Service::start({.data_dir = data_dir_, .listen = "127.0.0.1:0"}));
+  const ServeSettings on_copy{.data_dir = data_dir_, .listen = "127.0.0.1:0", .store = url_};
+  {
+    const auto service = Service::start(on_copy).value();
+    const auto refused = move();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::STORE_LOCKED) << "what it has drawn and knows by heart is not the file's";
+    EXPECT_THAT(refused.error().detail, HasSubstr("latchkey "));
+  }
+  EXPECT_TRUE(open_file());
+  ask("UPDATE latchkey.tokens SET revoked_at = 1");
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY) << "what was revoked would be good again";
+  ask("UPDATE latchkey.tokens SET revoked_at = NULL, secret_hash = '\\x00'");
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY) << "another one by the same name";
+  ask("DELETE FROM latchkey.tokens");
+  ASSERT_TRUE(Service::start(on_copy));
+  fill();
+  ask("INSERT INTO latchkey.tokens SELECT 'foreign', secret_hash, name, role, tenants, created_at FROM "
+      "latchkey.tokens");
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY);
+  ask("DELETE FROM latchkey.tokens WHERE id = 'foreign'");
+  const auto moved = move();
+  ASSERT_TRUE(moved) << to_string(moved.error());
+  EXPECT_EQ(moved->source, moved->target);
+  EXPECT_EQ(moved->source.counts.tokens, 3u);
+}
+
+// Then all that the copy holds is the file's own.
+TEST_F(MoveTest, AStoreOfTokensAloneIsMovedOnce) {
+  ASSERT_TRUE(Service::start({.data_dir = data_dir_, .listen = "127.0.0.1:0"}));
+  ASSERT_TRUE(move());
+  const auto repeat = move();
+  ASSERT_TRUE(repeat) << to_string(repeat.error());
+  EXPECT_FALSE(repeat->target) << "it is there already";
 }
 
 // A kept file that went on being used is not what was copied.

@@ -135,6 +135,28 @@ TEST_F(MoveTest, AServersOwnRoleIsEnough) {
   EXPECT_EQ(moved->source, *moved->target);
 }
 
+// The file is given up for it: its commit is no weaker than a server's, whatever the role's settings are.
+TEST_F(MoveTest, TheCommitIsDurableWhateverSynchronousCommitWasSetTo) {
+  fill();
+  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+  ask("CREATE SCHEMA held; GRANT USAGE ON SCHEMA held TO PUBLIC; CREATE FUNCTION held.refuse() RETURNS trigger "
+      "LANGUAGE "
+      "plpgsql AS $$ BEGIN RAISE 'found %', current_setting('synchronous_commit') || ' ' || "
+      "current_setting('row_security') || ' ' || current_setting('client_min_messages'); END $$; CREATE TRIGGER refuse "
+      "BEFORE INSERT ON latchkey.batches FOR EACH ROW EXECUTE FUNCTION held.refuse()");
+  for (const auto& [set, kept] : {std::pair{"off", "on"},
+                                  {"local", "on"},
+                                  {"remote_write", "on"},
+                                  {"on", "on"},
+                                  {"remote_apply", "remote_apply"}}) {
+    const std::string url =
+        url_ + "?options=-csynchronous_commit%3D" + set + "%20-crow_security%3Doff%20-cclient_min_messages%3Derror";
+    const auto refused = moving::move_store({.file = store_file(), .url = url}, clock_, random_);
+    ASSERT_FALSE(refused);
+    EXPECT_THAT(refused.error().detail, HasSubstr(std::string("found ") + kept + " on warning")) << set;
+  }
+}
+
 TEST_F(MoveTest, AWorkerSettlesThroughTheNewServer) {
   Heard won;
   std::string token;

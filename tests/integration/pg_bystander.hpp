@@ -28,6 +28,11 @@ class Bystander {
   }
   // Until now.
   Duration longest() const { return Duration{longest_ms_.load()}; }
+  // The same, with what is under way, which is its last.
+  Duration finish() {
+    thread_ = {};
+    return longest();
+  }
 
  private:
   PgClient session_;

@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "base/clock.hpp"
 #include "store/store.hpp"
@@ -28,11 +31,13 @@ class Crowd {
   void wait_for_answers(std::uint64_t more) const {
     for (const std::uint64_t enough = answered_ + more; answered_ < enough;) answered_.wait(answered_.load());
   }
-  // Waits for what is under way. The longest that any call took.
-  Duration finish() {
+  // Waits for what is under way. How long each call took, the longest last.
+  std::vector<Duration> finish() {
     stopping_ = true;
     left_.wait();
-    return Duration{longest_ms_.load()};
+    const std::lock_guard lock(mutex_);
+    std::ranges::sort(taken_);
+    return taken_;
   }
 
  private:
@@ -40,8 +45,9 @@ class Crowd {
     return prefix_ + ":" + std::to_string(caller) + ":" + std::to_string(round);
   }
   void note(Duration since) {
-    const std::int64_t took = (clock_.elapsed() - since).count();
-    for (std::int64_t longest = longest_ms_; took > longest && !longest_ms_.compare_exchange_weak(longest, took);) {
+    {
+      const std::lock_guard lock(mutex_);
+      taken_.push_back(clock_.elapsed() - since);
     }
     ++answered_;
     answered_.notify_all();
@@ -85,7 +91,8 @@ class Crowd {
   const std::string prefix_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> answered_{0};
-  std::atomic<std::int64_t> longest_ms_{0};
+  std::mutex mutex_;
+  std::vector<Duration> taken_;
   std::latch left_;
 };
 

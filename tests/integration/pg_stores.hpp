@@ -1,4 +1,4 @@
-// A database of the test's own, and any number of stores on it: as many servers.
+// Any number of stores, which are as many servers, mostly on a database of the test's own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,15 +11,15 @@
 
 namespace latchkey {
 
-class PostgresStores : public ::testing::Test {
+class StoresTest : public ::testing::Test {
  protected:
-  ~PostgresStores() override { PgServer::instance().give_back(url_); }
-
-  const std::string& url() const { return url_; }
-  std::string database() const { return url_.substr(url_.rfind('/') + 1); }
   std::unique_ptr<PostgresStore> open(const std::string& url, PostgresSettings settings = {}) {
+    return open(url, std::move(settings), clock_);
+  }
+  // With another clock for what it waits for and remembers for a while.
+  std::unique_ptr<PostgresStore> open(const std::string& url, PostgresSettings settings, Clock& host) {
     settings.url = url;
-    auto opened = migrations::open_postgres(std::move(settings), clock_, random_of_stores_);
+    auto opened = migrations::open_postgres(std::move(settings), host, random_of_stores_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
@@ -28,6 +28,16 @@ class PostgresStores : public ::testing::Test {
 
  private:
   SystemRandom random_of_stores_;
+};
+
+class PostgresStores : public StoresTest {
+ protected:
+  ~PostgresStores() override { PgServer::instance().give_back(url_); }
+
+  const std::string& url() const { return url_; }
+  std::string database() const { return url_.substr(url_.rfind('/') + 1); }
+
+ private:
   const std::string url_ = PgServer::instance().borrow_database();
 };
 

@@ -28,6 +28,12 @@ std::vector<EnqueueRequest> jobs_of(const std::string& function, int count, cons
   return jobs;
 }
 
+std::vector<EnqueueRequest> single_jobs_of(const std::string& function, const std::string& other, int count) {
+  auto jobs = jobs_of(function, 2 * count);
+  for (std::size_t i = 0; i < jobs.size(); i += 2) jobs[i].function = other;
+  return jobs;
+}
+
 std::vector<Run> enqueue_jobs(Store& store, const std::vector<EnqueueRequest>& jobs) {
   const auto replies = await<std::vector<EnqueueReply>>([&](auto done) { store.enqueue(jobs, std::move(done)); });
   std::vector<Run> runs;
@@ -100,10 +106,7 @@ void PlanFiller::fill_blocks(int count) {
 
 void PlanFiller::churn_blocks(int count) {
   for (int made = 0; made < count; made += kBatch) {
-    auto jobs = jobs_of("work", kBatch);
-    // Two functions in turn: every job is a block of its own.
-    for (std::size_t i = 0; i < jobs.size(); i += 2) jobs[i].function = "play";
-    enqueue_jobs(store_, jobs);
+    enqueue_jobs(store_, single_jobs_of("work", "play", kBatch / 2));
     settle(take("work"), Complete{"", {}});
     settle(take("play"), Complete{"", {}});
   }

@@ -35,6 +35,7 @@ class PlanLog {
   std::string url(const std::string& database) const { return cluster_.url(database); }
   // Of a connection that leaves no plans: to fill tables by.
   std::string quiet_url(const std::string& database) const;
+  int port() const { return cluster_.port(); }
   // What comes from here on belongs to this step.
   void announce(const std::string& step);
   // All since the last call. Ask when the statements are answered: their plans are written before their answers.

@@ -1,5 +1,7 @@
 #include "integration/plan_walk.hpp"
 
+#include <future>
+
 #include "support/standings.hpp"
 
 namespace latchkey {
@@ -30,6 +32,7 @@ void PlanWalk::walk() {
   chain();
   bury();
   sweep();
+  meet_others();
   read();
   purge();
 }
@@ -87,6 +90,15 @@ void PlanWalk::take_and_settle() {
   settle_jobs(store_, take_jobs(store_, {"walk"}, 1), Complete{"done", {}});
   announce_("take a rest", kBatch);
   settle_jobs(store_, take_jobs(store_, {"walk"}, kBatch), Complete{"done", {}});
+  prepare();
+  enqueue_jobs(store_, single_jobs_of("single", "other", kBatch));
+  for (const int count : {kBatch - kFew, kFew}) {
+    announce_("take many blocks", count);
+    taken = take_jobs(store_, {"single"}, count);
+    EXPECT_EQ(taken.size(), static_cast<std::size_t>(count));
+    announce_("complete many blocks", count);
+    settle_jobs(store_, taken, Complete{"done", {}});
+  }
   // Of what is due among much that is not, or belongs to somebody else.
   announce_("take where nothing is due yet", 1);
   EXPECT_TRUE(take_jobs(store_, {"work"}, 1).empty());
@@ -205,6 +217,51 @@ void PlanWalk::sweep() {
   EXPECT_EQ(sweep_all(store_).changed, std::uint32_t{kFew});
 }
 
+// Until so many wait for a lock, which may be for a moment only.
+void PlanWalk::await_lock(const char* how_many) {
+  for (int tries = 0; tries < 1'000'000; ++tries)
+    if (client_.ask_one("SELECT count(*) FROM pg_locks WHERE NOT granted") == how_many) return;
+  throw std::runtime_error("nobody met the lock");
+}
+
+// What somebody's open transaction holds: the key that it has, the letter that it reads.
+void PlanWalk::meet_others() {
+  prepare();
+  client_.execute(
+      "SELECT set_config('app.current_tenant', 'default', false); BEGIN; SELECT latchkey.begin_run('f', 'theirs')");
+  announce_("claim what somebody claims", 1);
+  std::promise<Result<ClaimReply>> told;
+  store_.claim(a_claim("theirs"), [&](Result<ClaimReply> reply) { told.set_value(std::move(reply)); });
+  await_lock("1");
+  await_lock("0");
+  client_.execute("COMMIT");
+  EXPECT_TRUE(std::holds_alternative<Busy>(told.get_future().get().value()));
+
+  prepare();
+  auto jobs = jobs_of("held", 2 * kFew + 1);
+  for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].retry.retries = i < kFew ? 1 : 0;
+  enqueue_jobs(store_, jobs);
+  settle_jobs(store_, take_jobs(store_, {"held"}, kFew), Fail{.message = "m", .code = "E", .retry_after = 0ms});
+  settle_jobs(store_, take_jobs(store_, {"held"}, 1), Fail{.message = "m", .code = "E", .retryable = false});
+  client_.execute("UPDATE latchkey.states SET at = 1 WHERE function = 'held' AND status = 0");
+  EXPECT_EQ(take_jobs(store_, {"held"}, 2 * kFew).size(), std::size_t{2 * kFew});
+  client_.execute(
+      "UPDATE latchkey.blocks SET lease_until = 1 WHERE function = 'held'; UPDATE latchkey.states SET lease_until = 1, "
+      "deadline = 1 WHERE function = 'held' AND status = 1");
+  client_.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters WHERE function = 'held' FOR UPDATE");
+  // They are passed over for a second, which may go by in between.
+  for (int i = 0; i < 3; ++i) {
+    announce_("sweep what somebody holds", 2 * kFew);
+    EXPECT_EQ(sweep_all(store_).changed, 0u);
+    announce_("sweep past what somebody holds", 2 * kFew);
+    EXPECT_EQ(sweep_all(store_).changed, 0u);
+    announce_("take past what somebody holds", kFew);
+    take_jobs(store_, {"other"}, kFew);
+    take_jobs(store_, {"again"}, kFew, "default");
+  }
+  client_.execute("COMMIT");
+}
+
 void PlanWalk::read() {
   announce_("list", kFew);
   const auto runs = store_.list({.limit = kFew}).value().runs;
@@ -248,8 +305,10 @@ void PlanWalk::read() {
 
 // Some that completed, some that failed and were read of, some that did so after a second try.
 void PlanWalk::purge() {
-  announce_("purge where all is young", kBatch);
+  client_.execute("INSERT INTO latchkey.batches SELECT gen_random_uuid(), i FROM generate_series(1, 20) i");
+  announce_("purge where all is young but some names of batches", kBatch);
   EXPECT_EQ(purge_all(store_, {}).changed, 0u);
+  EXPECT_EQ(client_.ask_one("SELECT count(*) FROM latchkey.batches WHERE at <= 20"), "0");
   prepare();
   auto jobs = jobs_of("old", 3 * kFew, "o");
   for (EnqueueRequest& job : jobs) job.window = 1ms;

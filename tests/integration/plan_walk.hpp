@@ -43,10 +43,12 @@ class PlanWalk {
   void chain();
   void bury();
   void sweep();
+  void meet_others();
   void read();
   void purge();
   // What comes is no step.
   void prepare() { announce_("in between", 1000); }
+  void await_lock(const char* how_many);
 
   Store& store_;
   PgClient& client_;
@@ -56,6 +58,8 @@ class PlanWalk {
 // What all of these use.
 std::vector<EnqueueRequest> jobs_of(const std::string& function, int count, const std::string& key = "",
                                     const std::string& tenant = "default");
+// Two functions in turn: every job is a block of its own.
+std::vector<EnqueueRequest> single_jobs_of(const std::string& function, const std::string& other, int count);
 std::vector<Run> enqueue_jobs(Store& store, const std::vector<EnqueueRequest>& jobs);
 std::vector<Taken> take_jobs(Store& store, std::vector<std::string> functions, int limit,
                              std::optional<std::string> tenant = std::nullopt);

@@ -6,6 +6,7 @@
 #include "integration/pg_ledger.hpp"
 #include "integration/pg_stores.hpp"
 #include "support/pg_bouncer.hpp"
+#include "support/pg_cluster.hpp"
 
 namespace latchkey {
 namespace {
@@ -61,6 +62,27 @@ TEST_F(PostgresBouncer, APoolerThatRestartsLosesNothing) {
     }
   }
   ledger.check(*open(url()));
+}
+
+// The lane's connection goes on, the server behind it is another one, that has lost fences: none may be drawn there
+// again.
+TEST(PostgresBehindABouncer, FencesJumpBeforeThePromotedStandbyGivesAny) {
+  PgCluster primary;
+  SystemClock clock;
+  SystemRandom random;
+  const auto standby = PgCluster::make_standby(primary);
+  PgBouncer bouncer(primary.port(), 5);
+  auto store = migrations::open_postgres({.url = bouncer.url("postgres"), .lanes = 1, .patience = 60s}, clock, random);
+  ASSERT_TRUE(store);
+  const Won before = std::get<Won>(Verbs(**store).claim(a_claim("before")));
+  PgClient(standby->url()).wait_until("SELECT count(*) = 1 FROM latchkey.runs");
+  standby->promote();
+  bouncer.point_at(standby->port());
+  const Won after = std::get<Won>(Verbs(**store).claim(a_claim("after")));
+  const auto number = [](const Won& won) { return static_cast<std::uint64_t>(won.fence); };
+  EXPECT_GT(number(after), number(before) + 500'000'000) << "from a counter that may have lost what was drawn last";
+  EXPECT_EQ((*store)->era(), 1u);
+  EXPECT_EQ(PgClient(standby->url()).ask_one("SELECT count(*) FROM latchkey.runs"), "2");
 }
 
 }  // namespace

@@ -130,6 +130,28 @@ TEST_F(PostgresClock, AfterAServersStepBackLeasesStillEnd) {
   }));
 }
 
+// Only one of two read the time while it was wrong. The other's leases must not be over to it before their time.
+TEST_F(PostgresClock, ATimeThatOneServerHasSeenIsEverybodys) {
+  const auto other = open();
+  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*other).claim(a_claim("before"))));
+  set_server(10min);
+  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(for_an_hour("ahead"))));
+  set_server(Duration{0});
+  ClaimRequest request = a_claim("held");
+  request.lease = 1min;
+  const Won held = std::get<Won>(Verbs(*other).claim(request));
+  Verbs(*store_).sweep();
+  EXPECT_TRUE(std::holds_alternative<Busy>(Verbs(*store_).claim(request))) << "a good lease was ended";
+  EXPECT_TRUE(std::get<Settled>(Verbs(*other).settle({{}, held.run.id(), held.fence, Complete{"r", {}}})).changed);
+  EXPECT_LT(std::chrono::abs(store_->now() - other->now()), 10s);
+  const auto later = open();
+  EXPECT_LT(std::chrono::abs(store_->now() - later->now()), 10s);
+  // Who asks nothing for long still tells.
+  const auto mark = [&] { return std::stoll(hand_.ask_one("SELECT last_value FROM latchkey.clock")); };
+  const auto marked = mark();
+  EXPECT_TRUE(soon([&] { return mark() > marked; }));
+}
+
 TEST_F(PostgresClock, AHostsOwnWallClockIsNotAsked) {
   const Won held = std::get<Won>(Verbs(*store_).claim(for_an_hour("held")));
   Verbs(*store_).enqueue({.function = "later", .delay = 30min});

@@ -4,8 +4,10 @@
 #include <thread>
 
 #include "conformance/store_test.hpp"
+#include "engine/engine.hpp"
 #include "integration/pg_ledger.hpp"
 #include "migrations/open_postgres.hpp"
+#include "support/comes_true.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_cluster.hpp"
 
@@ -14,8 +16,8 @@ namespace {
 
 class PostgresOutages : public ::testing::Test {
  protected:
-  std::unique_ptr<PostgresStore> open(const std::string& url) {
-    auto opened = migrations::open_postgres({.url = url, .patience = 60s}, clock_, random_);
+  std::unique_ptr<PostgresStore> open(const std::string& url, Duration reply_max = 15s) {
+    auto opened = migrations::open_postgres({.url = url, .patience = 60s, .reply_max = reply_max}, clock_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
@@ -26,7 +28,7 @@ class PostgresOutages : public ::testing::Test {
     std::jthread callers([&] { ledger.run(6, [&] { return enough.load(); }); });
     const auto answers = [&](std::uint64_t more) {
       const std::uint64_t until = ledger.acknowledged() + more;
-      EXPECT_TRUE(ledger.wait_for_answers(until, 40s)) << "the callers are stuck";
+      EXPECT_TRUE(ledger.wait_for_answers(until, 2 * kPatience)) << "the callers are stuck";
     };
     disturb(answers);
     enough = true;
@@ -84,15 +86,15 @@ class PostgresFailover : public PostgresOutages {
     standby_->stop(PgStop::immediate);
     auto answer = call();
     std::string waiting;
-    const Duration patience = clock_.elapsed() + 30s;
-    while (waiting.empty() && clock_.elapsed() < patience) waiting = waiting_backend(watch, since);
-    EXPECT_FALSE(waiting.empty()) << "nobody waits for the standby";
+    EXPECT_TRUE(comes_true([&] { return !(waiting = waiting_backend(watch, since)).empty(); }))
+        << "nobody waits for the standby";
     const std::string struck = watch.ask_one("SELECT clock_timestamp()");
     if (!waiting.empty()) watch.execute("SELECT " + act + "(" + waiting + ")");
     // It must ask again, and that waits too.
-    std::string again;
-    while (again.empty() && answer.wait_for(10ms) != std::future_status::ready) again = waiting_backend(watch, struck);
-    EXPECT_NE(answer.wait_for(0s), std::future_status::ready) << "acknowledged, and the standby does not have it";
+    const auto is_answered = [&] { return answer.wait_for(0s) == std::future_status::ready; };
+    EXPECT_TRUE(comes_true([&] { return is_answered() || !waiting_backend(watch, struck).empty(); }))
+        << "nobody asks what became of it";
+    EXPECT_FALSE(is_answered()) << "acknowledged, and the standby does not have it";
     standby_->start();
     Reply reply = answer.get();
     primary_.stop(PgStop::immediate);
@@ -163,6 +165,36 @@ TEST_F(PostgresFailover, ATerminatedWaitOfAnAcknowledgementIsNotSuccess) {
   interrupt_acknowledgement("pg_terminate_backend");
 }
 
+// The store gives up a connection that is silent for long, as one is whose commit waits for the standby. It must not
+// end that wait: the server would show the commit to everybody else, and the standby may be promoted without it.
+TEST_F(PostgresFailover, WhatWaitsForTheStandbyIsShownToNobodyHoweverLongItTakes) {
+  replicate_synchronously();
+  auto store = open(primary_.url(), 1s);
+  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store).claim(a_claim("before"))));
+  PgClient watch(primary_.url());
+  const std::string since = watch.ask_one("SELECT clock_timestamp()");
+  standby_->stop(PgStop::immediate);
+  std::promise<Result<ClaimReply>> told;
+  store->claim(a_claim("k"), [&](Result<ClaimReply> answer) { told.set_value(std::move(answer)); });
+  std::string waiting;
+  ASSERT_TRUE(comes_true([&] { return !(waiting = waiting_backend(watch, since)).empty(); }))
+      << "nobody waits for the standby";
+  // Given up, and asked what became of it, by another session.
+  watch.wait_until(
+      "SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE 'INSERT INTO latchkey.batches AS b%' OR (wait_event "
+      "= "
+      "'SyncRep' AND pid <> " +
+      waiting + ")");
+  EXPECT_EQ(watch.ask_one("SELECT wait_event FROM pg_stat_activity WHERE pid = " + waiting), "SyncRep");
+  EXPECT_EQ(watch.ask_one("SELECT count(*) FROM latchkey.runs"), "1") << "shown before the standby has it";
+  standby_->start();
+  const Result<ClaimReply> reply = told.get_future().get();
+  ASSERT_TRUE(reply) << to_string(reply.error());
+  primary_.stop(PgStop::immediate);
+  standby_->promote();
+  EXPECT_TRUE(open(standby_->url())->find({}, std::get<Won>(*reply).run.id()).value()) << "what was told is lost";
+}
+
 // Without synchronous replication the last moments before a failover may be lost; docs/postgresql.md says so. Even then
 // no fence is given twice, and nobody is an owner by what the lost server promised.
 TEST_F(PostgresFailover, AsynchronousMayLoseTheLastMomentsButFencesRise) {
@@ -173,6 +205,17 @@ TEST_F(PostgresFailover, AsynchronousMayLoseTheLastMomentsButFencesRise) {
   standby_->stop(PgStop::fast);
   std::optional<Won> lost;
   for (int i = 0; i < 100; ++i) lost = std::get<Won>(Verbs(*store).claim(a_claim("lost" + std::to_string(i))));
+  Engine engine(*store, clock_, {});
+  const auto ask_engine = [&] {
+    std::promise<ClaimReply> told;
+    engine.claim(a_claim("done"), [&](Result<ClaimReply> reply) { told.set_value(reply.value()); });
+    return told.get_future().get();
+  };
+  const Won done = std::get<Won>(ask_engine());
+  ASSERT_TRUE(
+      std::holds_alternative<Settled>(Verbs(*store).settle({{}, done.run.id(), done.fence, Complete{"r", {}}})));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(std::holds_alternative<Replay>(ask_engine()));
+  ASSERT_EQ(engine.replays_from_memory(), 1u);
   primary_.stop(PgStop::immediate);
   standby_->start();
   standby_->promote();
@@ -185,6 +228,7 @@ TEST_F(PostgresFailover, AsynchronousMayLoseTheLastMomentsButFencesRise) {
   ASSERT_TRUE(taken_over) << "what became of its owner is not known here: its lease is over";
   EXPECT_GT(taken_over->fence, lost->fence);
   EXPECT_EQ(code_of(Verbs(*store).settle({{}, kept.run.id(), kept.fence, Complete{"r", {}}})), Code::LEASE_LOST);
+  EXPECT_TRUE(std::holds_alternative<Won>(ask_engine())) << "told from memory what is lost here";
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
 #include "support/fault_proxy.hpp"
-#include "support/pg_program.hpp"
+#include "support/reserved_port.hpp"
 
 namespace latchkey {
 namespace {
@@ -30,7 +30,8 @@ class PostgresHosts : public PostgresStores {
 };
 
 TEST_F(PostgresHosts, OneThatRefusesIsPassedOver) {
-  expect_use(after_host("127.0.0.1:" + std::to_string(find_free_port())));
+  const ReservedPort closed;
+  expect_use(after_host(closed.host()));
 }
 
 TEST_F(PostgresHosts, OneThatHangsUpIsPassedOver) {

@@ -1,5 +1,6 @@
 // Others in the same database: users' open transactions, readers and dumps. What they hold delays what needs it, and
-// nobody else.
+// nobody else. The server itself says who waited for whom.
+#include <future>
 #include <latch>
 #include <set>
 #include <thread>
@@ -7,23 +8,32 @@
 #include "conformance/store_test.hpp"
 #include "integration/pg_bystander.hpp"
 #include "integration/pg_crowd.hpp"
+#include "integration/pg_lock_log.hpp"
 #include "integration/pg_stores.hpp"
-#include "support/pg_cluster.hpp"
 #include "support/pg_program.hpp"
 
 namespace latchkey {
 namespace {
 
-// What nobody may be held up by, beside what takes as long when nobody is in the way, and what holds up a bystander who
-// needs none of it.
+// What nobody may be held up by.
 constexpr Duration kDelay = 100ms;
-// A machine stalls now and then, whatever anybody holds: so many calls may take longer, and none of them very long.
-constexpr int kStalls = 2;
+// What the callers' clock may show beside that: a machine stalls now and then, whatever anybody holds.
 constexpr Duration kStall = 1s;
+// As the stores' sessions are called.
+const std::string kStore = "store";
 
-class PostgresLocks : public PostgresStores {
+class PostgresLocks : public StoresTest {
  protected:
   using Run = latchkey::Run;
+  // No session of a store has waited for anybody else for so long.
+  void TearDown() override {
+    EXPECT_EQ(log_.waits_for_others(kStore), std::vector<std::string>{});
+    EXPECT_LE(log_.given_up(kStore), given_up_most_) << server_.log();
+  }
+  std::string url() const { return server_.url(); }
+  std::unique_ptr<PostgresStore> open_store(PostgresSettings settings = {}) {
+    return open(url() + "?application_name=" + kStore, std::move(settings));
+  }
   Verbs one() { return Verbs(*one_); }
   Verbs two() { return Verbs(*two_); }
   Duration timed(auto act) {
@@ -42,10 +52,11 @@ class PostgresLocks : public PostgresStores {
     }
     return taken;
   }
-  static void expect_no_delay(const std::vector<Duration>& taken, Duration usual) {
-    EXPECT_LE(std::ranges::count_if(taken, [&](Duration one) { return one > usual + kDelay; }), kStalls)
-        << "of " << taken.size() << " calls, which take " << usual.count() << " ms at most";
-    EXPECT_LT(std::ranges::max(taken), usual + kStall);
+  // Where nobody is in the way they take `usual`: a call in ten may meet what the machine does besides, none may wait.
+  static void expect_no_delay(std::vector<Duration> taken, Duration usual) {
+    std::ranges::sort(taken);
+    EXPECT_LT(taken[taken.size() * 9 / 10], usual + kDelay);
+    EXPECT_LT(taken.back(), usual + kStall);
   }
 
   PgClient user() {
@@ -60,9 +71,29 @@ class PostgresLocks : public PostgresStores {
     return std::ranges::max(measure("usual", [&] { return ++asked >= 60; }));
   }
 
-  std::unique_ptr<Store> one_ = open(url());
-  std::unique_ptr<Store> two_ = open(url());
+  PgCluster server_{LockLog::settings(kDelay)};
+  LockLog log_{server_};
+  // Waits that are given up after 50 ms: each delays a batch by as much. Who wants what somebody holds has such waits,
+  // at most one on each of the four lanes, and on the one of what is held, before all of them know.
+  std::uint64_t given_up_most_ = 0;
+  static constexpr std::uint64_t kOnEachLane = 5;
+  std::unique_ptr<Store> one_ = open_store();
+  std::unique_ptr<Store> two_ = open_store();
 };
+
+// What the others rely on.
+TEST_F(PostgresLocks, AWaitOf150MillisecondsIsSeen) {
+  PgClient holder = user();
+  holder.execute("BEGIN; LOCK TABLE latchkey.tokens");
+  auto reading = std::async(std::launch::async, [&] { return one_->records().list_tokens(); });
+  PgClient(url()).wait_until(
+      "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - interval '0.15 s'");
+  holder.execute("ROLLBACK");
+  EXPECT_TRUE(reading.get());
+  EXPECT_EQ(log_.waits_for_others(kStore).size(), 1u) << server_.log();
+  EXPECT_EQ(log_.waited_for(holder), std::set{kStore});
+  log_ = LockLog(server_);
+}
 
 // A key that somebody's open transaction has just begun: its row is new, nobody but that transaction can see it. Ten
 // who want it too, some of them beside another key in one call, while 200 callers go on with keys of their own, until
@@ -70,19 +101,20 @@ class PostgresLocks : public PostgresStores {
 class PostgresHeldKey : public PostgresLocks {
  protected:
   static constexpr int kWaiting = 10, kCallers = 200;
-  static constexpr Duration kMostDelay = 300ms;
+  static constexpr Duration kMostDelay = 300ms, kPatienceOfStore = 2s;
   struct Told {
     std::atomic<int> refused{0}, standing{0}, made{0};
     std::latch all{kWaiting};
   };
 
   void SetUp() override {
-    one_ = open(url(), {.patience = 2s});
+    given_up_most_ = kOnEachLane;
+    one_ = open_store({.patience = kPatienceOfStore});
     Crowd(*one_, clock_, "first", kCallers).wait_for_answers(3 * kCallers);
     {
       Crowd crowd(*one_, clock_, "usual", kCallers);
       crowd.wait_for_answers(20 * kCallers);
-      usual_ = crowd.finish();
+      usual_ = crowd.finish().back();
     }
     const std::string begun = holder_.ask_one("BEGIN; SELECT run || ' ' || fence FROM latchkey.begin_run('f', 'k')");
     run_ = begun.substr(0, begun.find(' '));
@@ -99,16 +131,20 @@ class PostgresHeldKey : public PostgresLocks {
     const std::uint64_t before = crowd_->answered();
     crowd_->wait_for_answers(kCallers);
     EXPECT_GT(crowd_->answered(), before);
-    const Duration longest = crowd_->finish();
-    EXPECT_LT(longest, usual_ + bystander_->longest() + kMostDelay)
-        << usual_.count() << " ms as usual, a bystander " << bystander_->longest().count();
+    // Of thousands of calls a few may meet what the machine does besides; that none has waited as those do who want the
+    // key, the server says.
+    const auto taken = crowd_->finish();
+    const Duration usual = usual_ + bystander_->longest();
+    EXPECT_LT(taken[taken.size() * 99 / 100], usual + kMostDelay) << usual.count() << " ms as usual";
+    EXPECT_LT(taken.back(), usual + kPatienceOfStore) << usual.count() << " ms as usual";
+    PostgresLocks::TearDown();
   }
-  // Until it is answered.
-  void ask(int number) {
-    const auto refuse = [this, number](const Error& error) {
+  // Until it is answered; the how manieth time.
+  void ask(int number, int time = 1) {
+    const auto refuse = [this, number, time](const Error& error) {
       EXPECT_EQ(error.code, Code::STORE_UNAVAILABLE) << to_string(error);
       ++told_.refused;
-      ask(number);
+      ask(number, time + 1);
     };
     if (number % 2 == 0) {
       ClaimRequest same = a_claim("k");
@@ -122,10 +158,11 @@ class PostgresHeldKey : public PostgresLocks {
     EnqueueRequest same = a_job("k");
     same.fingerprint.reset();
     const std::string beside = "beside" + std::to_string(number);
-    one_->enqueue({same, a_job(beside)}, [this, refuse](Result<std::vector<EnqueueReply>> replies) {
-      if (!replies) return refuse(replies.error());
+    one_->enqueue({same, a_job(beside)}, [this, refuse, time](Result<std::vector<EnqueueReply>> replies) {
+      ASSERT_TRUE(replies) << to_string(replies.error());
+      EXPECT_EQ(std::get<Enqueued>(replies->at(1)).duplicate, time > 1) << "it was made at the first time";
+      if (const auto* error = std::get_if<Error>(&replies->at(0))) return refuse(*error);
       ++(std::get<Enqueued>(replies->at(0)).duplicate ? told_.standing : told_.made);
-      EXPECT_FALSE(std::get<Enqueued>(replies->at(1)).duplicate) << "what was refused was not done";
       told_.all.count_down();
     });
   }
@@ -159,8 +196,8 @@ TEST_F(PostgresHeldKey, DelaysNobodyElseAndIsFreeOnceRolledBack) {
 // the stores' clock it commits two minutes later.
 TEST_F(PostgresLocks, AJobThatCommitsTwoMinutesLaterIsNeitherLostNorInTheWay) {
   ManualClock clock(clock_.now());
-  one_ = open(url(), {.clock = &clock});
-  two_ = open(url(), {.clock = &clock});
+  one_ = open_store({.clock = &clock});
+  two_ = open_store({.clock = &clock});
   const Duration unhindered = usual();
   PgClient late = user();
   late.execute(
@@ -194,6 +231,7 @@ TEST_F(PostgresLocks, AJobThatCommitsTwoMinutesLaterIsNeitherLostNorInTheWay) {
 
 // Many that wait must not take all the lanes.
 TEST_F(PostgresLocks, ManyThatWaitForHeldKeysDoNotDelayOthers) {
+  given_up_most_ = kOnEachLane;
   const Duration unhindered = usual();
   constexpr int kHeld = 20;
   PgClient holder = user();
@@ -227,10 +265,11 @@ TEST_F(PostgresLocks, ManyThatWaitForHeldKeysDoNotDelayOthers) {
 // stores lose patience with a lock, and says of each that it finds.
 TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   constexpr int kThreads = 6, kRounds = 25, kKeys = 40;
-  PgCluster server({"deadlock_timeout=10ms"});
-  one_ = open(server.url());
-  two_ = open(server.url());
-  const auto has_deadlocked = [&] { return server.log().find("deadlock detected") != std::string::npos; };
+  given_up_most_ = std::numeric_limits<std::uint64_t>::max();  // they wait for each other
+  PgClient(url()).execute("ALTER DATABASE postgres SET deadlock_timeout = '10ms'");
+  one_ = open_store();
+  two_ = open_store();
+  const auto has_deadlocked = [&] { return server_.log().find("deadlock detected") != std::string::npos; };
   std::atomic<int> made{0};
   {
     std::vector<std::jthread> threads;
@@ -272,12 +311,12 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
       });
   }
   EXPECT_EQ(changed, kRounds * kKeys);
-  EXPECT_FALSE(has_deadlocked()) << server.log();
+  EXPECT_FALSE(has_deadlocked()) << server_.log();
   one_.reset();
   two_.reset();
 
   // What one looks like there.
-  PgClient left(server.url()), right(server.url());
+  PgClient left(url()), right(url());
   for (PgClient* each : {&left, &right}) each->execute("SET lock_timeout = '5s'; BEGIN");
   left.execute("SELECT pg_advisory_xact_lock(1)");
   right.execute("SELECT pg_advisory_xact_lock(2)");
@@ -293,13 +332,9 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   EXPECT_TRUE(has_deadlocked()) << "the test cannot fail";
 }
 
-// pg_dump holds ACCESS SHARE on every table to its end, as does whoever reads the view for long. The server itself says
-// who waited for a lock for 100 ms; the callers' clock says what they noticed.
+// pg_dump holds ACCESS SHARE on every table to its end, as does whoever reads the view for long.
 TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
   constexpr int kOld = 4000;
-  PgCluster server({"log_lock_waits=on", "deadlock_timeout=100ms", "log_min_messages=log"});
-  one_ = open(server.url());
-  two_ = open(server.url());
   std::vector<EnqueueRequest> jobs;
   for (int i = 0; i < kOld; ++i) jobs.push_back(a_job("old" + std::to_string(i)));
   for (auto& job : jobs) job.window = 0ms;
@@ -312,28 +347,39 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
     one().settle_all(settles);
   }
   const Duration unhindered = usual();
-  PgClient reader(server.url());
+  PgClient reader(url());
   reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.job_runs");
-  PgClient slow_reader(server.url());
+  PgClient slow_reader(url());
   slow_reader.send("SELECT count(*) FROM (SELECT pg_sleep(0.001) IS NULL FROM latchkey.job_runs OFFSET 0) r");
   std::atomic<bool> purged{false}, dumped{false}, read{false};
-  std::atomic<std::uint32_t> gone{0};
+  std::atomic<std::uint32_t> gone{0}, gone_during_dump{0};
   std::jthread purger([&] {
+    PgClient look(url());
+    // Which one holds its locks, from its start to its end.
+    const auto dump = [&] {
+      return look.ask_one(
+          "SELECT min(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE application_name = 'pg_dump' AND "
+          "granted AND relation = 'latchkey.runs'::regclass");
+    };
+    while (dump().empty()) {
+    }
     for (bool more = true; more;) {
+      const std::string before = dump();
       const Swept swept = two().purge({.done = 0ms, .failed = 0ms}, 100);
       gone += swept.changed;
+      if (!before.empty() && dump() == before) gone_during_dump += swept.changed;
       more = swept.more;
     }
     purged = true;
   });
   const Folder folder;
   std::jthread dumper([&] {
-    for (int i = 0; i < 3; ++i)
-      run_pg_program({pg_program("pg_dump"), "-d", server.url(), "--schema=latchkey", "-f", "/dev/null"},
+    for (int i = 0; i < 3 || !purged; ++i)
+      run_pg_program({pg_program("pg_dump"), "-d", url(), "--schema=latchkey", "-f", "/dev/null"},
                      folder.file("dump.log"));
     dumped = true;
   });
-  const Bystander bystander(server.url(), clock_);
+  const Bystander bystander(url(), clock_);
   std::string seen;
   std::jthread reading([&] {
     seen = slow_reader.finish().front();
@@ -346,22 +392,8 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
   reading.join();
   EXPECT_GE(std::stoi(seen), kOld);
   EXPECT_GE(gone, static_cast<std::uint32_t>(kOld)) << "a reader does not keep them either";
+  EXPECT_GT(gone_during_dump, 0u) << "the test did not test";
   EXPECT_NE(reader.ask_one("SELECT count(*) FROM latchkey.runs"), "0") << "its snapshot stands";
-  EXPECT_EQ(server.log().find("still waiting for"), std::string::npos) << server.log();
-  // The lanes give up sooner than that.
-  EXPECT_EQ(server.log().find("lock timeout"), std::string::npos) << server.log();
-
-  // What such a wait looks like there.
-  PgClient other(server.url());
-  other.send("BEGIN; LOCK TABLE latchkey.runs IN ACCESS EXCLUSIVE MODE");
-  PgClient(server.url())
-      .wait_until(
-          "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - interval '0.3 s'");
-  EXPECT_NE(server.log().find("still waiting for"), std::string::npos) << "the test cannot fail";
-  reader.execute("ROLLBACK");
-  other.finish();
-  one_.reset();
-  two_.reset();
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 // Two stories of users' transactions in real time, beside each other: one holds a key for a minute, one commits what it
 // enqueued two minutes later. The machine may be busy: who had to wait for whom, the server says.
 #include <future>
-#include <regex>
 #include <set>
 #include <thread>
 
 #include "conformance/store_test.hpp"
-#include "migrations/open_postgres.hpp"
-#include "support/pg_client.hpp"
-#include "support/pg_cluster.hpp"
+#include "integration/pg_lock_log.hpp"
+#include "integration/pg_stores.hpp"
 
 namespace latchkey {
 namespace {
@@ -79,35 +77,22 @@ class Asker {
   std::future<ClaimReply> answer_ = told_.get_future();
 };
 
-class PostgresMinutes : public ::testing::Test {
+class PostgresMinutes : public StoresTest {
  protected:
-  std::unique_ptr<PostgresStore> open(const std::string& name) {
-    auto opened = migrations::open_postgres({.url = server_.url() + "?application_name=" + name}, clock_, random_);
-    if (!opened) throw std::runtime_error(to_string(opened.error()));
-    return std::move(*opened);
+  std::unique_ptr<PostgresStore> open_named(const std::string& name) {
+    return open(server_.url() + "?application_name=" + name);
   }
   PgClient user() {
     PgClient session(server_.url());
     session.execute("SET app.current_tenant = 'default'");
     return session;
   }
-  // The names of those who had to wait for this one's transaction for 10 ms, as the server wrote them down.
-  std::set<std::string> waited_for(const PgClient& session) const {
-    static const std::regex kWait(R"((\w+) \d+ DETAIL:  Process(?:es)? holding the lock: ([\d, ]+)\. Wait queue)");
-    const std::regex holder("\\b" + std::to_string(session.backend()) + "\\b");
-    const std::string log = server_.log();
-    std::set<std::string> names;
-    for (std::sregex_iterator at(log.begin(), log.end(), kWait), end; at != end; ++at)
-      if (std::regex_search((*at)[2].str(), holder)) names.insert((*at)[1]);
-    return names;
-  }
 
-  SystemClock clock_;
-  SystemRandom random_;
-  PgCluster server_{{"log_lock_waits=on", "deadlock_timeout=10ms", "log_min_messages=log", "log_line_prefix=%a %p "}};
+  PgCluster server_{LockLog::settings(10ms)};
+  const LockLog log_{server_};
   // One whose other callers want the key too, and one that has nothing to do with it.
-  std::unique_ptr<PostgresStore> shared_ = open("shared");
-  std::unique_ptr<PostgresStore> apart_ = open("apart");
+  std::unique_ptr<PostgresStore> shared_ = open_named("shared");
+  std::unique_ptr<PostgresStore> apart_ = open_named("apart");
 };
 
 TEST_F(PostgresMinutes, AHeldKeyDelaysOnlyItselfAndALateEnqueueNobody) {
@@ -148,8 +133,8 @@ TEST_F(PostgresMinutes, AHeldKeyDelaysOnlyItselfAndALateEnqueueNobody) {
   EXPECT_EQ(taken.count("late"), 2u) << "lost";
   EXPECT_EQ(taken.size(), static_cast<std::size_t>(beside.rounds + far.rounds + 2)) << "everything else";
   EXPECT_EQ(std::set(taken.begin(), taken.end()).size(), taken.size() - 1) << "and once";
-  EXPECT_EQ(waited_for(holder), std::set<std::string>{"shared"}) << "only who asks for the key waits for it";
-  EXPECT_EQ(waited_for(late), std::set<std::string>{});
+  EXPECT_EQ(log_.waited_for(holder), std::set<std::string>{"shared"}) << "only who asks for the key waits for it";
+  EXPECT_EQ(log_.waited_for(late), std::set<std::string>{});
   EXPECT_LT(beside.worst, kMostDelay);
   EXPECT_LT(far.worst, kMostDelay);
 }

@@ -29,11 +29,33 @@ class PostgresNotify : public PostgresStores {
   }
   // Notifications come in the order of their commits: behind this one there is nothing of before.
   std::vector<std::string> all_of(const std::string& channel) {
-    PgClient(url()).execute("NOTIFY " + channel + ", 'the last'");
+    const std::string last = "last " + std::to_string(++asked_);
+    PgClient(url()).execute("NOTIFY " + channel + ", '" + last + "'");
     auto all = wait_for(channel, 1);
-    while (all.back() != "the last") all = wait_for(channel, all.size() + 1);
-    all.pop_back();
+    while (!all.empty() && all.back() != last) all = wait_for(channel, all.size() + 1);
+    std::erase_if(all, [](const std::string& payload) { return payload.starts_with("last "); });
     return all;
+  }
+  // How often work is told of by a store that does nothing but `act`, from its opening to its end: it tells a moment
+  // after its commits, at the latest when it is closed.
+  std::size_t told_by(auto act) {
+    const std::size_t before = all_of("latchkey_work").size();
+    {
+      const auto store = open(url(), {.clock = &time_});
+      act(*store);
+    }
+    return all_of("latchkey_work").size() - before;
+  }
+  // The same for a transaction of somebody's own.
+  std::size_t told_by_sql(const std::string& statements) {
+    const std::size_t before = all_of("latchkey_work").size();
+    PgClient session(url());
+    session.execute("SET app.current_tenant = 'default'");
+    session.execute(statements);
+    return all_of("latchkey_work").size() - before;
+  }
+  static std::vector<Taken> take(Store& store, Duration lease = 1h) {
+    return Verbs(store).take({.functions = {"f"}, .limit = 9, .session = id_of(5), .lease = lease});
   }
   void fail_one(const std::string& key) {
     const Won won = std::get<Won>(one().claim(a_claim(key, "acme")));
@@ -44,6 +66,8 @@ class PostgresNotify : public PostgresStores {
   std::unique_ptr<PostgresStore> one_ = open(url()), two_ = open(url());
   Sql listener_{url()};
   std::vector<std::string> heard_;
+  int asked_ = 0;
+  ManualClock time_{clock_.now()};
 };
 
 TEST_F(PostgresNotify, WorkIsToldOfAtMostOncePerCommit) {
@@ -61,6 +85,121 @@ TEST_F(PostgresNotify, WorkIsToldOfAtMostOncePerCommit) {
   EXPECT_GE(told.size(), 2u);
   EXPECT_LE(told.size(), commits);
   for (const std::string& payload : told) EXPECT_EQ(payload, "");
+}
+
+// However many it queued, by whatever it did: once.
+TEST_F(PostgresNotify, EveryCommitThatQueuesWorkTellsOfItOnce) {
+  EXPECT_EQ(told_by([](Store& store) { Verbs(store).enqueue_all({500, EnqueueRequest{.function = "g"}}); }), 1u);
+  EXPECT_EQ(told_by([](Store& store) { Verbs(store).enqueue({.function = "g", .delay = 1h}); }), 1u) << "due later";
+}
+
+TEST_F(PostgresNotify, FollowUpsOfASettledRunAreToldOf) {
+  std::optional<Won> won;
+  EXPECT_EQ(told_by([&](Store& store) { won = std::get<Won>(Verbs(store).claim(a_claim())); }), 0u);
+  const std::vector<EnqueueRequest> next(3, EnqueueRequest{.function = "f"});
+  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).settle({{}, won->run.id(), won->fence, Complete{"r", next}}); }),
+            1u);
+  EXPECT_EQ(take(*one_).size(), 3u);
+}
+
+TEST_F(PostgresNotify, WhatWaitedForARunIsToldOfWhenItIsReleased) {
+  std::optional<Taken> first;
+  told_by([&](Store& store) {
+    Verbs(store).enqueue({.function = "f"});
+    first = take(store).at(0);
+  });
+  const EnqueueRequest waiting{.function = "f", .after = {first->run.id()}};
+  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).enqueue_all({3, waiting}); }), 0u) << "nobody can take them yet";
+  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).settle({{}, first->run.id(), first->fence, Complete{"r", {}}}); }),
+            1u);
+  EXPECT_EQ(take(*one_).size(), 3u);
+}
+
+TEST_F(PostgresNotify, WhatAPersonRetriesIsToldOf) {
+  std::optional<Uuid> letter;
+  std::optional<Taken> one_of;
+  told_by([&](Store& store) {
+    Verbs(store).enqueue_all({3, EnqueueRequest{.function = "f"}});
+    for (const Taken& each : take(store)) {
+      one_of = each;
+      letter = std::get<Settled>(Verbs(store).settle({{}, each.run.id(), each.fence, permanent()})).dead_letter;
+    }
+  });
+  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).move({{}, one_of->run.id(), RetryByHand{}}); }), 1u);
+  EXPECT_EQ(told_by([&](Store& store) {
+              EXPECT_TRUE(store.records().move_dead_letter(
+                  {.tenant = {}, .letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
+            }),
+            1u)
+      << "the other two";
+  EXPECT_EQ(take(*one_).size(), 3u);
+}
+
+// In a block, as they were taken together, and in rows of their own, as at their second try.
+TEST_F(PostgresNotify, WhatIsQueuedAgainByASweepIsToldOf) {
+  told_by(
+      [&](Store& store) { Verbs(store).enqueue_all({3, EnqueueRequest{.function = "f", .retry = {.first = 0ms}}}); });
+  for (const std::uint32_t attempt : {1u, 2u}) {
+    SCOPED_TRACE(attempt);
+    EXPECT_EQ(told_by([&](Store& store) {
+                const auto taken = take(store, 1min);
+                ASSERT_EQ(taken.size(), 3u);
+                EXPECT_EQ(taken[0].run.attempt, attempt);
+              }),
+              0u);
+    time_.advance(2min);
+    EXPECT_EQ(told_by([&](Store& store) { EXPECT_EQ(Verbs(store).sweep().changed, 3u); }), 1u);
+  }
+}
+
+TEST_F(PostgresNotify, WhatAWorkerGivesBackIsToldOf) {
+  told_by([&](Store& store) { Verbs(store).enqueue({.function = "f"}); });
+  EXPECT_EQ(told_by([&](Store& store) {
+              const Taken taken = take(store).at(0);
+              EXPECT_TRUE(std::get<Settled>(Verbs(store).settle({{}, taken.run.id(), taken.fence, Release{}})).changed);
+            }),
+            1u);
+}
+
+// It was told of when it was planned. Whoever waits for it goes by its time.
+TEST_F(PostgresNotify, NothingIsToldWhenARetryBecomesDue) {
+  told_by([&](Store& store) {
+    Verbs(store).enqueue({.function = "f"});
+    const Taken taken = take(store).at(0);
+    EXPECT_TRUE(std::get<Settled>(Verbs(store).settle({{}, taken.run.id(), taken.fence, retryable()})).changed);
+  });
+  EXPECT_EQ(told_by([&](Store& store) { EXPECT_TRUE(take(store).empty()); }), 0u);
+  time_.advance(1h);
+  EXPECT_EQ(told_by([&](Store& store) {
+              EXPECT_EQ(Verbs(store).sweep().changed, 0u);
+              EXPECT_EQ(take(store).size(), 1u);
+            }),
+            0u);
+}
+
+// With the commit, once however many they were; not without it.
+TEST_F(PostgresNotify, ATransactionThatQueuesWorkTellsOfItOnce) {
+  EXPECT_EQ(told_by_sql("SELECT latchkey.enqueue('f') FROM generate_series(1, 5)"), 1u);
+  EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.enqueue('f'); ROLLBACK"), 0u);
+  const auto wait_for_it = [&](const std::string& key) {
+    PgClient session(url());
+    session.execute("SET app.current_tenant = 'default'");
+    const std::string own = session.ask_one(
+        "SELECT quote_literal(run) || ', ' || fence FROM latchkey.begin_run('f', '" + key + "', retries => 0)");
+    const std::string id = own.substr(0, own.find(','));
+    session.execute("SELECT latchkey.enqueue('f', after => ARRAY[" + id +
+                    "]::uuid[], on_failed => 'run') FROM generate_series(1, 2)");
+    return own;
+  };
+  const std::string completed = wait_for_it("completed"), failed = wait_for_it("failed"), alone = wait_for_it("alone");
+  EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.complete_run(" + completed + "); ROLLBACK"), 0u);
+  EXPECT_EQ(told_by_sql("SELECT latchkey.complete_run(" + completed + ")"), 1u) << "they are released";
+  EXPECT_EQ(told_by_sql("SELECT latchkey.complete_run(" + completed + ", if_settled => 'answer')"), 0u) << "the same again";
+  EXPECT_EQ(told_by_sql("SELECT latchkey.fail_run(" + failed + ", 'm')"), 1u);
+  EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.complete_run(" + alone +
+                        "); SELECT latchkey.enqueue('f'); SELECT latchkey.enqueue('f'); COMMIT"),
+            1u);
+  EXPECT_EQ(told_by_sql("SELECT latchkey.begin_run('f', 'no work')"), 0u);
 }
 
 TEST_F(PostgresNotify, WhatIsNoWorkIsNotToldOf) {
@@ -86,8 +225,9 @@ TEST_F(PostgresNotify, ADeadLetterIsToldOfOnInsertAndOnUpdate) {
   EXPECT_EQ(wait_for("dead_letter_inserted", 4).back(), payload) << "acknowledged";
 }
 
-// The connection that tells is ended just before: that one is not told of, and is taken all the same.
-TEST_F(PostgresNotify, AJobWhoseNotificationIsLostIsTakenByPolling) {
+// The connection that tells is ended just before: that one is not told of, and is taken all the same. (Nothing of
+// Latchkey listens yet: whoever takes asks.)
+TEST_F(PostgresNotify, TakingAJobNeedsNoNotification) {
   one().enqueue({.function = "f", .input = "told"});
   wait_for("latchkey_work", 1);
   ASSERT_EQ(two().take({.functions = {"f"}, .limit = 9, .session = id_of(5)}).size(), 1u);

@@ -19,22 +19,24 @@ class PostgresPlaceWalk : public PgWalk {
   static std::vector<Taken> take(Store& store) {
     return Verbs(store).take({.functions = {"f"}, .limit = 5, .session = id_of(5), .lease = 1h});
   }
+  // By what another server is known: a standby that was promoted has another timeline, a backup that was restored into
+  // a new cluster another system identifier.
+  static constexpr const char* kDiffers[] = {"timeline = '00000000'", "system = '1'"};
   // The fences and ids that were drawn last are not known here any more.
-  void go_elsewhere() {
-    hand_.execute(
-        "UPDATE latchkey.place SET timeline = '00000000'; SELECT setval('latchkey.fences', 1, false); "
-        "SELECT setval('latchkey.counters', 1, false)");
+  void go_elsewhere(const std::string& differs) {
+    hand_.execute("UPDATE latchkey.place SET " + differs +
+                  "; SELECT setval('latchkey.fences', 1, false); SELECT setval('latchkey.counters', 1, false)");
     proxy_.cut_all();
     calm_.cut_all();
   }
-  void tell(std::uint64_t n, Company company);
+  void tell(std::uint64_t n, Company company, const std::string& differs);
 
   FaultProxy calm_{PgServer::instance().port()};
 };
 
 INSTANTIATE_TEST_SUITE_P(Of, PostgresPlaceWalk, testing::ValuesIn(PgWalk::kinds()), PgWalk::name);
 
-void PostgresPlaceWalk::tell(std::uint64_t n, Company company) {
+void PostgresPlaceWalk::tell(std::uint64_t n, Company company, const std::string& differs) {
   ManualClock clock{kNoon};
   empty();
   const auto one = open_hasty(proxy_.url(database()), {.lanes = 1, .clock = &clock});
@@ -49,7 +51,7 @@ void PostgresPlaceWalk::tell(std::uint64_t n, Company company) {
   Fence last = before.fence;
   for (const Taken& each : taken) last = std::max(last, each.fence);
 
-  go_elsewhere();
+  go_elsewhere(differs);
   arm(n);
   std::future<ClaimReply> beside;
   if (company == Company::another) beside = ask(*two, "new of two");
@@ -74,14 +76,19 @@ void PostgresPlaceWalk::tell(std::uint64_t n, Company company) {
   win(Verbs(*two).claim(a_claim("the last")));
   // A jump that was not committed stays: sequences do not go back.
   EXPECT_THAT(hand_.ask_one("SELECT last_value / 1000000000 FROM latchkey.fences"), testing::AnyOf("1", "2"));
-  EXPECT_EQ(hand_.ask_one("SELECT timeline FROM latchkey.place"),
-            hand_.ask_one("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"));
+  EXPECT_EQ(hand_.ask_one("SELECT system || ' ' || timeline FROM latchkey.place"),
+            hand_.ask_one("SELECT system_identifier || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM "
+                          "pg_control_system()"));
   EXPECT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.runs"), company == Company::another ? "7" : "6");
 }
 
 TEST_P(PostgresPlaceWalk, FencesJumpAndLeasesEnd) {
-  for (const Company company : {Company::none, Company::another})
-    EXPECT_GT(walk([&](std::uint64_t n) { tell(n, company); }, 1), 3u);
+  // At each COMMIT one of the two differs; the other one where there is company.
+  std::uint64_t first = 0;
+  for (const Company company : {Company::none, Company::another}) {
+    EXPECT_GT(walk([&](std::uint64_t n) { tell(n, company, kDiffers[(n + first) % 2]); }, 1), 3u);
+    first += 1;
+  }
 }
 
 }  // namespace

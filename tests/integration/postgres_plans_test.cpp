@@ -8,9 +8,11 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "integration/plan_kinds.hpp"
 #include "integration/plan_log.hpp"
 #include "integration/plan_walk.hpp"
 #include "migrations/open_postgres.hpp"
+#include "support/fault_proxy.hpp"
 
 namespace latchkey {
 namespace {
@@ -30,95 +32,6 @@ const std::set<std::string> kBig{"runs",
                                  "duplicates",
                                  "dead_letter_members",
                                  "dead_letter_steps"};
-
-// Every kind of statement that a store is known to send, by parts of its text: in this order, `*` between them, `^` at
-// its beginning.
-struct Kind {
-  const char* name;
-  const char* pattern;
-};
-constexpr Kind kKinds[] = {
-    {"list runs", "all_states * WHERE r.seq = ANY(ARRAY("},
-    {"find keys", "FROM latchkey.keys k JOIN latchkey.runs"},
-    {"hold keys", "FROM latchkey.keys k WHERE * FOR UPDATE"},
-    {"find keys that exist", "^SELECT k.hash FROM latchkey.keys"},
-    {"hold blocks", "FROM latchkey.blocks b WHERE b.lo = ANY* FOR UPDATE"},
-    {"hold rows", "FROM latchkey.states s WHERE s.seq = ANY* FOR UPDATE"},
-    {"find outcomes", "^SELECT *unnest* latchkey.outcomes"},
-    {"find heads", "^SELECT *unnest* latchkey.runs"},
-    {"find waits", "^SELECT *unnest* latchkey.waits"},
-    {"hold an open letter", "FROM latchkey.dead_letters WHERE *acknowledged_at IS NULL FOR UPDATE"},
-    {"take blocks", "FROM latchkey.blocks *session IS NULL *FOR UPDATE"},
-    {"take rows", "FROM latchkey.states *status = 0 *FOR UPDATE"},
-    {"sweep blocks", "FROM latchkey.blocks *session IS NOT NULL *FOR UPDATE"},
-    {"sweep rows", "FROM latchkey.states *deadline <= *FOR UPDATE"},
-    {"find what may be purged", "^SELECT r.seq, r.created_at, (SELECT"},
-    {"find the next deadline", "^SELECT least"},
-    {"insert heads", "^INSERT INTO latchkey.runs"},
-    {"insert outcomes", "^INSERT INTO latchkey.outcomes"},
-    {"insert rows", "^INSERT INTO latchkey.states"},
-    {"insert blocks", "^INSERT INTO latchkey.blocks"},
-    {"insert keys", "^INSERT INTO latchkey.keys"},
-    {"insert waits", "^INSERT INTO latchkey.waits"},
-    {"insert a batch", "^INSERT INTO latchkey.batches"},
-    {"insert a letter", "^INSERT INTO latchkey.dead_letters"},
-    {"insert a member", "^INSERT INTO latchkey.dead_letter_members"},
-    {"insert a step", "^INSERT INTO latchkey.dead_letter_steps"},
-    {"insert duplicates", "^INSERT INTO latchkey.duplicates"},
-    {"update rows", "^UPDATE latchkey.states"},
-    {"update blocks", "^UPDATE latchkey.blocks"},
-    {"update keys", "^UPDATE latchkey.keys"},
-    {"update a letter", "^UPDATE latchkey.dead_letters SET id"},
-    {"acknowledge a letter", "^UPDATE latchkey.dead_letters SET acknowledged_by"},
-    {"delete heads", "^DELETE FROM latchkey.runs"},
-    {"take runs out of outcomes", "^WITH o AS (DELETE FROM latchkey.outcomes"},
-    {"delete rows", "^DELETE FROM latchkey.states"},
-    {"delete blocks", "^DELETE FROM latchkey.blocks"},
-    {"delete keys", "^DELETE FROM latchkey.keys"},
-    {"delete a run's waits", "^DELETE FROM latchkey.waits WHERE dependent"},
-    {"delete waits", "^DELETE FROM latchkey.waits w"},
-    {"delete duplicates", "^DELETE FROM latchkey.duplicates"},
-    {"delete members", "^DELETE FROM latchkey.dead_letter_members"},
-    {"delete steps", "^DELETE FROM latchkey.dead_letter_steps"},
-    {"delete a letter", "^DELETE FROM latchkey.dead_letters"},
-    {"find a run's letter", "^SELECT l.id FROM latchkey.dead_letter_members"},
-    {"find a run's letters", "^SELECT DISTINCT letter"},
-    {"hold a letter", "FROM latchkey.dead_letters WHERE number = * FOR UPDATE"},
-    {"find a letter", "FROM latchkey.dead_letters WHERE number = * $3)"},
-    {"list letters", "FROM latchkey.dead_letters WHERE number <"},
-    {"find members", "FROM latchkey.dead_letter_members WHERE (letter, seq, generation)"},
-    {"list members", "FROM latchkey.dead_letter_members m WHERE letter"},
-    {"find a member", "FROM latchkey.dead_letter_members WHERE letter = $1 AND seq"},
-    {"find a step", "^SELECT 1 FROM latchkey.dead_letter_steps"},
-    {"list steps", "^SELECT kind* FROM latchkey.dead_letter_steps"},
-    {"hold heads", "FROM latchkey.runs r WHERE r.seq = ANY* FOR UPDATE"},
-    {"find heads that exist", "^SELECT r.seq FROM latchkey.runs r WHERE r.seq = ANY"},
-    {"find many duplicates", "^SELECT d.seq, d.seen FROM latchkey.duplicates"},
-    {"find duplicates", "^SELECT seen FROM latchkey.duplicates"},
-    {"find a run", "all_states * r.seq = $1 AND r.id"},
-    {"find a key's run", "all_states * k.hash = $1"},
-    {"count", "^SELECT count(*FILTER"},
-};
-
-bool is_like(std::string_view sql, std::string_view pattern) {
-  const bool is_anchored = pattern.starts_with('^');
-  if (is_anchored) pattern.remove_prefix(1);
-  for (bool is_first = true; !pattern.empty(); is_first = false) {
-    const std::string_view part = pattern.substr(0, pattern.find('*'));
-    const std::size_t at = sql.find(part);
-    if (at == std::string_view::npos || (is_first && is_anchored && at != 0)) return false;
-    sql.remove_prefix(at + part.size());
-    pattern.remove_prefix(std::min(part.size() + 1, pattern.size()));
-  }
-  return true;
-}
-
-// What is of no known kind is named by its text.
-std::string name_of(const std::string& sql) {
-  for (const Kind& kind : kKinds)
-    if (is_like(sql, kind.pattern)) return kind.name;
-  return "? " + sql;
-}
 
 // Steps are announced as "name @ asked".
 double asked_in(const std::string& step) { return std::stod(step.substr(step.rfind('@') + 1)); }
@@ -160,9 +73,44 @@ class Plans : public ::testing::Test {
                     [&](const std::string& name, int asked) { log_.announce(name + " @ " + std::to_string(asked)); });
       walk.walk();
     }
+    lose_answer(database);
+    come_elsewhere(database);
     const auto seen = judge(database, log_.read());
     for (const Kind& kind : kKinds)
       EXPECT_TRUE(seen.contains(kind.name)) << database << ": no statement was seen that would " << kind.name;
+    for (const std::string& name : seen)
+      EXPECT_FALSE(name.starts_with('?')) << database << ": of no kind that is known: " << name;
+  }
+
+  // To a COMMIT: what became of it is looked for.
+  void lose_answer(const std::string& database) {
+    log_.announce("");
+    FaultProxy proxy(log_.port());
+    const auto store = open(proxy.url(database));
+    proxy.arm({.at = FaultAt::commit_answered});
+    log_.announce("enqueue one whose answer is lost @ 1");
+    enqueue_jobs(*store, jobs_of("walk", 1));
+    EXPECT_EQ(proxy.fired(), 1u);
+  }
+
+  // To another server than before: all leases end there.
+  void come_elsewhere(const std::string& database) {
+    log_.announce("");
+    FaultProxy proxy(log_.port());
+    const auto store = open(proxy.url(database));
+    enqueue_jobs(*store, jobs_of("walk", 1));
+    PgClient hand = client(database);
+    const std::string leases =
+        "SELECT (SELECT count(*) FROM latchkey.states WHERE status = 1 AND lease_until > 1e3 * extract(epoch FROM "
+        "now())) + (SELECT count(*) FROM latchkey.blocks WHERE session IS NOT NULL AND lease_until > 1e3 * extract("
+        "epoch FROM now()))";
+    const std::string leased = hand.ask_one(leases);
+    hand.execute("UPDATE latchkey.place SET timeline = '00000000'");
+    proxy.cut_all();
+    log_.announce("end all leases @ " + leased);
+    enqueue_jobs(*store, jobs_of("walk", 1));
+    EXPECT_NE(leased, "0");
+    EXPECT_EQ(hand.ask_one(leases), "0");
   }
 
   // Fails for every plan that is not good; what was seen.

@@ -4,7 +4,9 @@
 #include <thread>
 
 #include "conformance/store_test.hpp"
+#include "integration/pg_lock_log.hpp"
 #include "integration/pg_stores.hpp"
+#include "support/comes_true.hpp"
 
 namespace latchkey {
 namespace {
@@ -18,35 +20,51 @@ class PostgresRecords : public PostgresStores {
   }
   static TokenRecord token(std::string id) { return {.id = std::move(id), .name = "ci", .role = Role::admin}; }
   auto later(auto act) { return std::async(std::launch::async, act); }
-  // How long claims of others take meanwhile, at most; beyond the first few, which open connections.
-  Duration longest(const std::string& prefix) {
-    Duration worst{};
+  // How long claims of others take, one after another; the first few open connections.
+  std::vector<Duration> claim_some(const std::string& prefix) {
+    std::vector<Duration> taken;
     for (int i = 0; i < 40; ++i) {
       const Duration start = clock_.elapsed();
       verbs().claim(a_claim(prefix + std::to_string(i)));
-      if (i >= 5) worst = std::max(worst, clock_.elapsed() - start);
+      if (i >= 5) taken.push_back(clock_.elapsed() - start);
     }
-    return worst;
+    std::ranges::sort(taken);
+    return taken;
   }
 
-  std::unique_ptr<Store> store_ = open(url(), {.lanes = 1});
+  // What is held is not refused before the test lets it go.
+  std::unique_ptr<Store> store_ = open(url(), {.lanes = 1, .patience = 30s});
 };
 
+// By the word of a server of its own: the store's one lane has never waited for the holder. What is done about the
+// letter waits apart, on another connection. The clock is asked for other ways of being held up only, and by what most
+// calls take: a machine that stalls delays a few.
 TEST_F(PostgresRecords, AHeldDeadLetterDelaysOnlyWhatIsDoneAboutIt) {
+  PgCluster server(LockLog::settings(100ms));
+  store_ = open(server.url() + "?application_name=store", {.lanes = 1, .patience = 30s});
   const Uuid id = *fail_one("k").dead_letter;
-  const Duration unhindered = longest("before");
-  PgClient holder(url());
+  const Duration unhindered = claim_some("before").back();
+  PgClient holder(server.url());
+  const auto lanes =
+      holder.ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'store' AND query = 'COMMIT'");
+  ASSERT_EQ(lanes.size(), 1u);
+  const LockLog log(server);
   holder.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE");
   auto acknowledged = later([&] { return store_->records().acknowledge({}, id, "ann"); });
   auto moved =
       later([&] { return store_->records().move_dead_letter({.letter = id, .move = RetryByHand{}, .by = "bob"}); });
-  EXPECT_LT(longest("meanwhile"), unhindered + 100ms);
+  ASSERT_TRUE(comes_true([&] { return log.given_up("store") > 0; })) << "nobody waits for it";
+  const auto taken = claim_some("meanwhile");
+  EXPECT_LT(taken[taken.size() / 2], unhindered + 100ms);
   EXPECT_TRUE(store_->records().acknowledge("another", id, "eve").value() == std::nullopt) << "at once";
+  EXPECT_FALSE(log.who_gave_up("store").contains(std::stoi(lanes[0]))) << server.log();
+  EXPECT_EQ(log.waits_for_others("store"), std::vector<std::string>{});
   EXPECT_NE(acknowledged.wait_for(0s), std::future_status::ready) << "the test did not test";
   EXPECT_NE(moved.wait_for(0s), std::future_status::ready) << "the test did not test";
   holder.execute("COMMIT");
   EXPECT_EQ(acknowledged.get().value().value().acknowledged_by, "ann");
   EXPECT_TRUE(moved.get().value().value().members.at(0).changed);
+  store_.reset();  // before its server
 }
 
 TEST_F(PostgresRecords, WhatIsHeldForTooLongIsRefusedAndUnchanged) {
@@ -69,14 +87,16 @@ TEST_F(PostgresRecords, WhatIsHeldForTooLongIsRefusedAndUnchanged) {
 }
 
 // Every batch in which something fails writes to the entry: one hands it to the next, and whoever only looks whether it
-// is free may look for ever.
+// is free may look for ever. How long it takes is counted in their turns, which a slow machine slows down, too.
 TEST_F(PostgresRecords, AnAcknowledgementHasItsTurnAmongManyWriters) {
+  constexpr int kTurnsMost = 60;
   std::atomic<bool> enough{false};
+  std::atomic<int> turns{0};
   std::vector<std::jthread> writers;
   for (int i = 0; i < 2; ++i)
     writers.emplace_back([&] {
       PgClient session(url());
-      while (!enough)
+      for (; !enough; ++turns)
         session.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE; SELECT pg_sleep(0.015); COMMIT");
     });
   for (int i = 0; i < 5; ++i) {
@@ -84,10 +104,10 @@ TEST_F(PostgresRecords, AnAcknowledgementHasItsTurnAmongManyWriters) {
     PgClient(url()).wait_until(
         "SELECT count(*) = 0 FROM (SELECT 1 FROM latchkey.dead_letters WHERE acknowledged_at IS NULL FOR UPDATE SKIP "
         "LOCKED) free");
-    const Duration start = clock_.elapsed();
+    const int before = turns;
     const auto acknowledged = store_->records().acknowledge({}, id, "ann");
     EXPECT_TRUE(acknowledged) << to_string(acknowledged.error());
-    EXPECT_LT(clock_.elapsed() - start, 1s);
+    EXPECT_LT(turns - before, kTurnsMost);
   }
   enough = true;
 }

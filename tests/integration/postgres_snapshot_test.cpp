@@ -14,7 +14,7 @@
 namespace latchkey {
 namespace {
 
-constexpr int kRounds = 6, kDeadInRound = 2000, kJobs = 20;
+constexpr int kRounds = 6, kDeadInRound = 2000, kJobs = 20, kSingles = 250;
 // A page that was split, a height that an index gained.
 constexpr double kPagesMore = 10;
 
@@ -81,6 +81,16 @@ TEST_F(HeldSnapshot, CostsNoMoreWithEveryBlockThatDies) {
     settle_jobs(*store, taken, Complete{"", {}});
     log_.announce("take nothing");
     EXPECT_TRUE(take_jobs(*store, {"work"}, kJobs).empty());
+    // As those lie that came one by one: each a block of its own.
+    log_.announce("enqueue singles");
+    enqueue_jobs(*store, single_jobs_of("single", "other", kSingles));
+    log_.announce("take singles");
+    const auto singles = take_jobs(*store, {"single"}, kSingles);
+    ASSERT_EQ(singles.size(), std::size_t{kSingles});
+    log_.announce("settle singles");
+    settle_jobs(*store, singles, Complete{"", {}});
+    log_.announce("");
+    settle_jobs(*store, take_jobs(*store, {"other"}, kSingles), Complete{"", {}});
     log_.announce("sweep");
     await<Swept>([&](auto done) { store->sweep(100, std::move(done)); });
     for (const auto& [what, pages] : measure()) rounds[what].push_back(pages);

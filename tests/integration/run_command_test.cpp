@@ -46,6 +46,26 @@ TEST_F(RunCommand, AVariableThatNamesPostgresqlIsNotPassedOver) {
   EXPECT_EQ(call(run("a", "echo ran")).out, "ran\n");
 }
 
+// As a server with the same variable does.
+TEST_F(RunCommand, AVariableThatNamesAFileIsTheStore) {
+  environment_ = {"LATCHKEY_STORE=sqlite:" + file("own.db")};
+  EXPECT_EQ(call(run("a", "echo one")).out, "one\n");
+  EXPECT_TRUE(std::filesystem::exists(file("own.db")));
+  EXPECT_FALSE(std::filesystem::exists(file("data/latchkey.db")));
+  EXPECT_THAT(call({"runs", "list"}).out, HasSubstr("completed"));
+  const auto server = start({"serve", "--listen", "127.0.0.1:0"});
+  EXPECT_THAT(server->read_line(), HasSubstr("http://"));
+  EXPECT_EQ(call(run("a", "echo again")).out, "one\n") << "by the server that owns it";
+  EXPECT_EQ(call({"dlq", "list"}).exit, 0);
+  environment_ = {"LATCHKEY_STORE=mysql://u:Sesame@h/d"};
+  for (const Words& words : {run("a", "echo ran"), Words{"runs", "list"}, Words{"dlq", "list"}}) {
+    const Answer refused = call(words);
+    EXPECT_EQ(refused.exit, 2) << words.front();
+    EXPECT_THAT(refused.err, HasSubstr("LATCHKEY_STORE: the store 'mysql:…'"));
+    EXPECT_THAT(refused.err, Not(HasSubstr("Sesame")));
+  }
+}
+
 TEST_F(RunCommand, QuietRepeatsPrintNothingElse) {
   call(run("a", "echo out; echo err >&2"));
   const Answer again = call(run("a", "", {"--quiet"}));

@@ -52,7 +52,9 @@ TEST_F(RunSignals, UnderHoldACommandCutShortLeavesDoubt) {
   const auto holder = start(run("a", "echo running; exec sleep 1000", {"--on-doubt", "hold"}));
   ASSERT_EQ(holder->read_line(), "running");
   holder->signal(SIGTERM);
-  holder->finish();
+  EXPECT_EQ(holder->finish(), 143);
+  EXPECT_THAT(holder->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
+  EXPECT_THAT(holder->err, Not(HasSubstr("given back")));
   EXPECT_THAT(call(run("a", "echo again")).err, HasSubstr("OUTCOME_UNKNOWN"));
   call(run("b", "kill -9 $$", {"--on-doubt", "hold"}));  // as the kernel does when memory runs out
   EXPECT_EQ(call(run("b", "echo again")).exit, 76);

@@ -56,6 +56,17 @@ TEST_F(RunWithServer, EveryRefusalCrossesTheWire) {
   EXPECT_EQ(retried.exit, 0) << retried.err;
 }
 
+TEST_F(RunWithServer, UnderHoldACommandCutShortIsSaidToBeInDoubt) {
+  auto server = serve();
+  const auto holder = start(run("a", "echo running; exec sleep 1000", {"--on-doubt", "hold"}));
+  ASSERT_EQ(holder->read_line(), "running");
+  holder->signal(SIGINT);
+  EXPECT_EQ(holder->finish(), 130);
+  EXPECT_THAT(holder->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
+  EXPECT_THAT(holder->err, Not(HasSubstr("given back")));
+  EXPECT_EQ(call(run("a", "echo again")).exit, 76);
+}
+
 TEST_F(RunWithServer, ASignalBetweenTriesGivesTheWaitBack) {
   auto server = serve();
   const auto holder =

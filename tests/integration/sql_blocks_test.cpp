@@ -125,9 +125,11 @@ TEST_F(SqlBlocks, AnOutcomeIsReplayedAndStays) {
       "latchkey.blocks; UPDATE latchkey.blocks SET lo = 2");
   EXPECT_EQ(caller.row("SELECT status, result_text FROM latchkey.begin_run('f', 'k1')"),
             (std::vector<Value>{"replayed", "done"}));
-  EXPECT_EQ(caller.row("SELECT status, changed FROM latchkey.complete_run(" + by(1) + ", 'again')"),
-            (std::vector<Value>{"completed", "f"}));
-  EXPECT_EQ(refusal(caller, "SELECT latchkey.fail_run(" + by(1) + ", 'no')").detail, "ALREADY_SETTLED");
+  EXPECT_EQ(
+      caller.row("SELECT status, changed FROM latchkey.complete_run(" + by(1) + ", 'again', if_settled => 'answer')"),
+      (std::vector<Value>{"completed", "f"}));
+  for (const char* call : {"complete_run(", "fail_run("})
+    EXPECT_EQ(refusal(caller, "SELECT latchkey." + (call + by(1)) + ", 'no')").detail, "ALREADY_SETTLED");
   EXPECT_EQ(states(), "");
 }
 

@@ -321,13 +321,15 @@ TEST_F(SqlDecisions, PoliciesArePackedAsTheServerPacksThem) {
   expect_packed(R"({"total_ms":60000,"jitter":"full"})", {.total = 60s, .jitter = Jitter::full});
   expect_packed(R"({"jitter":"percent","jitter_percent":20})", {.jitter = Jitter::percent, .jitter_percent = 20});
   expect_packed(R"({"schedule_ms":[0,5000]})", {.schedule = {0ms, 5s}});
-  for (const char* bad : {R"({"retires":1})", R"({"retries":-1})", R"({"retries":1001})", R"({"retries":1.5})",
-                          R"({"retries":"1"})", R"({"jitter":"some"})", R"({"schedule_ms":["x"]})"})
+  for (const char* bad :
+       {R"({"retires":1})", R"({"retries":-1})", R"({"retries":1001})", R"({"retries":1.5})", R"({"retries":"1"})",
+        R"({"jitter":"some"})", R"({"schedule_ms":["x"]})", R"({"schedule_ms":5})", R"({"schedule_ms":null})",
+        R"({"schedule_ms":{}})", R"({"schedule_ms":"x"})"})
     EXPECT_EQ(refusal(admin, "SELECT latchkey.pack_retry($1)", {bad}).detail, "INVALID_ARGUMENT") << bad;
 }
 
 TEST_F(SqlDecisions, IdsAndHashesAreTheServers) {
-  for (const std::uint64_t counter : {1ULL, 1001ULL, 5'000'000'001ULL, (1ULL << 44) - 1}) {
+  for (const std::uint64_t counter : {1ULL, 1001ULL, 5'000'000'001ULL, (1ULL << 44) + 7, (1ULL << 54) - 1}) {
     const auto id = parse_uuid(*admin.one("SELECT latchkey.make_id($1, $2)", {ms(kNoon), std::to_string(counter)}));
     ASSERT_TRUE(id);
     EXPECT_EQ(uuid_counter(*id), counter);

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
+#include "support/comes_true.hpp"
 #include "support/pg_server.hpp"
 
 namespace latchkey {
@@ -113,7 +113,8 @@ void empty(Sql& sql) {
   sql.run(R"(DO $$
     DECLARE tables text; sequence regclass;
     BEGIN
-      SELECT string_agg(oid::regclass::text, ', ') INTO tables FROM pg_class WHERE relnamespace = 'latchkey'::regnamespace AND relkind = 'r';
+      SELECT string_agg(oid::regclass::text, ', ') INTO tables FROM pg_class WHERE relnamespace = 'latchkey'::regnamespace AND relkind = 'r'
+        AND relname <> 'latches';
       EXECUTE 'TRUNCATE ' || tables;
       FOR sequence IN SELECT oid FROM pg_class WHERE relnamespace = 'latchkey'::regnamespace AND relkind = 'S' LOOP
         EXECUTE format('ALTER SEQUENCE %s RESTART', sequence);
@@ -166,11 +167,7 @@ std::string SqlTest::bound_role(const std::string& tenant, const std::string& ac
 void SqlTest::wait_until_blocked(int pid) {
   const std::string waits =
       "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid = " + std::to_string(pid);
-  for (int tries = 0; tries < 10'000; ++tries) {
-    if (admin.one(waits) == "1") return;
-    std::this_thread::yield();
-  }
-  FAIL() << "the session never waited";
+  ASSERT_TRUE(comes_true([&] { return admin.one(waits) == "1"; })) << "the session never waited";
 }
 
 }  // namespace latchkey

@@ -142,6 +142,10 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
   for (const Taken& one : his_taken) EXPECT_EQ(one.run.head->tenant, "globex");
   EXPECT_TRUE(his_take_of_hers.answer().empty());
   expect_one_batch();
+  EXPECT_EQ(PgClient(url()).ask_one(
+                "SELECT count(DISTINCT tenant)::text || ' tenants, '::text || count(DISTINCT xmin::text)::text || ' "
+                "transaction'::text FROM latchkey.runs WHERE key IN ('same', 'fresh')"),
+            "2 tenants, 1 transaction");
 
   // And nothing of hers was touched, seen, or planted.
   EXPECT_TRUE(same_run(find(open.run.id()), open_before));

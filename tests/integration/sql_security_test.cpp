@@ -11,9 +11,23 @@ namespace latchkey {
 namespace {
 
 TEST_F(SqlHostile, EveryTableHasRowsOfBoth) {
+  const std::set<std::string> nobodys{"latchkey.place", "latchkey.tenant_roles", "latchkey.batches",
+                                      "latchkey.latches"};
   for (const std::string& name : relations()) {
-    if (name == "latchkey.place" || name == "latchkey.tenant_roles") continue;
-    EXPECT_NE(admin.one("SELECT count(*) FROM " + name), "0") << name << " is not tried by these tests";
+    if (nobodys.contains(name)) continue;
+    // By its name, or by its UUID in the seeds' columns.
+    const Rows column = admin.rows(
+        "SELECT attname FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname = ANY "
+        "('{tenant,tenants,tenant_id,"
+        "org_id}'::text[] || CASE $1::text WHEN 'latchkey.tenants' THEN 'name' END)",
+        {name});
+    ASSERT_FALSE(column.empty()) << name << ": whose are its rows?";
+    for (const char* tenant : {"acme", "globex"})
+      EXPECT_NE(admin.one("SELECT count(*) FROM " + name + " t WHERE t." + *column[0][0] +
+                              "::text IN ($1, latchkey.name_uuid($1)::text)",
+                          {tenant}),
+                "0")
+          << name << " is not tried by these tests: it has no row of " << tenant;
   }
 }
 
@@ -199,6 +213,26 @@ TEST_F(SqlHostile, AnothersKeyIsFreeAndNothingTellsOfIt) {
   session.run("SET lock_timeout = '1 s'; SELECT latchkey.begin_run('f', 'both')");
 }
 
+// EXPLAIN goes by what ANALYZE counted in all rows, whoever asks.
+TEST_F(SqlHostile, EstimatesTellNothingOfAnothersNames) {
+  service("globex").run("SELECT latchkey.enqueue('hidden') FROM generate_series(1, 300)");
+  admin.run("ANALYZE");
+  EXPECT_EQ(
+      admin.one("SELECT string_agg(DISTINCT c.relname || '.' || a.attname, ' ') FROM pg_statistic s JOIN pg_class c "
+                "ON c.oid = s.starelid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = s.staattnum WHERE "
+                "c.relnamespace = 'latchkey'::regnamespace AND c.relrowsecurity AND c.relname <> 'migrations' AND "
+                "a.atttypid IN ('text'::regtype, 'bytea'::regtype, 'uuid'::regtype)"),
+      std::nullopt);
+  Sql session = service("acme");
+  const auto estimate = [&](const std::string& condition) {
+    const std::string plan =
+        *session.one("EXPLAIN (FORMAT JSON) SELECT FROM latchkey.runs WHERE " + condition + " OFFSET 0");
+    return plan.substr(plan.find("\"Plan Rows\""), 24);
+  };
+  EXPECT_EQ(estimate("function = 'hidden'"), estimate("function = 'nobodys'"));
+  EXPECT_EQ(estimate("tenant = 'globex'"), estimate("tenant = 'nobody'"));
+}
+
 TEST_F(SqlHostile, OnlyTheListedFunctionsCanBeCalled) {
   const Rows callable = admin.rows(
       "SELECT DISTINCT proname FROM pg_proc WHERE pronamespace = 'latchkey'::regnamespace AND "
@@ -209,7 +243,7 @@ TEST_F(SqlHostile, OnlyTheListedFunctionsCanBeCalled) {
   EXPECT_EQ(names,
             "acknowledge_dlq_entry as_json as_text as_time begin_run caller complete_run current_tenant "
             "declare_transition enqueue fail_run "
-            "heartbeat is_org_admin name_uuid reads_dead_letters sha1 status_name tenant_id transition ");
+            "heartbeat is_latest is_org_admin name_uuid reads_dead_letters sha1 status_name tenant_id transition ");
   Sql session = service("acme");
   EXPECT_EQ(refusal(session, "SELECT latchkey.lock_state(1)").state, "42501");
   EXPECT_EQ(refusal(session, "SELECT nextval('latchkey.fences')").state, "42501");

@@ -1,5 +1,7 @@
 // A server and row-level security: it does not start where tenants are not kept apart, and serves by every kind of URL
 // that is documented.
+#include <thread>
+
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
 #include "support/pg_bouncer.hpp"
@@ -156,6 +158,70 @@ TEST_F(SqlServer, ServesByASuperusersUrl) {
   expect_serves(*open(url()), "again-");
 }
 
+// Policies do not hold for a superuser: had a transaction not taken on a role, it would find what they hide. They are
+// changed behind the stores' backs, as none would start on such a database; one of them goes through a pooler, where
+// every transaction says its role itself.
+TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
+  const PgBouncer bouncer(PgServer::instance().port(), 4);
+  const std::unique_ptr<PostgresStore> stores[] = {open(url(), {.patience = 300ms}),
+                                                   open(bouncer.url(database()), {.patience = 300ms})};
+  Verbs verbs(*stores[0]);
+  const Won done = std::get<Won>(verbs.claim(a_claim("k", "acme"))),
+            bad = std::get<Won>(verbs.claim(a_claim("b", "acme")));
+  const RunId id = done.run.id();
+  verbs.settle({{}, id, done.fence, Complete{"r", {}}});
+  const Uuid letter = *std::get<Settled>(verbs.settle({{}, bad.run.id(), bad.fence, permanent()})).dead_letter;
+  ASSERT_TRUE(std::holds_alternative<Won>(verbs.claim(a_claim("running", "acme"))));
+  ASSERT_TRUE(stores[0]->records().add_token({.id = "t", .name = "n", .role = Role::service, .tenants = {}}));
+  const KeyName name{"acme", "f", "k", hash_key("acme", "f", "k")};
+  const auto claim = [](Store& store) {
+    return await_result<ClaimReply>([&](auto reply) { store.claim(a_claim("k", "acme"), std::move(reply)); });
+  };
+  struct Seen {
+    std::size_t of_tenant = 0, of_all = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  const auto look = [&](Store& store) {
+    Records& records = store.records();
+    const auto count = [&](const std::optional<std::string>& tenant) {
+      return store.list({.tenant = tenant}).value().runs.size() + store.find(tenant, id).value().has_value() +
+             records.list_dead_letters({.tenant = tenant}).value().entries.size() +
+             records.find_dead_letter(tenant, letter).value().has_value();
+    };
+    return Seen{count("acme") + store.find_latest(name).value().has_value(),
+                count({}) + records.list_members(letter, 9).value().size() + records.list_tokens().value().size()};
+  };
+  // It is asked for about once a second.
+  const auto comes_to_know = [&](Store& store, bool of_a_deadline) {
+    for (const Duration patience = clock_.elapsed() + kPatience; clock_.elapsed() < patience; std::this_thread::yield())
+      if (store.next_deadline().has_value() == of_a_deadline) return true;
+    return false;
+  };
+  for (const auto& store : stores) {
+    EXPECT_EQ(look(*store), (Seen{7, 8}));
+    EXPECT_TRUE(std::holds_alternative<Replay>(claim(*store).value()));
+    EXPECT_TRUE(comes_to_know(*store, true));
+  }
+  const auto hide_from = [&](const std::string& policy) {
+    for (const std::string table : {"runs", "keys", "states", "blocks", "dead_letters", "dead_letter_members"})
+      if (table != "keys" || policy == "engine")  // which is nobody else's
+        admin.execute("ALTER POLICY " + policy + " ON latchkey." + table + " USING (false)");
+  };
+  hide_from("tenant");
+  for (const auto& store : stores) {
+    EXPECT_EQ(look(*store), (Seen{1, 8})) << "a key is looked up by the engine";
+    EXPECT_TRUE(std::holds_alternative<Replay>(claim(*store).value())) << "the engine sees all of it";
+  }
+  hide_from("engine");
+  admin.execute("ALTER POLICY engine ON latchkey.tokens USING (false)");
+  for (const auto& store : stores) {
+    EXPECT_EQ(look(*store), (Seen{0, 0}));
+    const auto reply = claim(*store);
+    EXPECT_EQ(reply ? Code{} : reply.error().code, Code::STORE_UNAVAILABLE) << "the key is there, and cannot be seen";
+    EXPECT_TRUE(comes_to_know(*store, false)) << "of no lease that ends";
+  }
+}
+
 TEST_F(SqlServer, ServesByTheUrlOfTheDatabasesOwner) {
   open(url());  // there are the roles now
   for (const char* options : {"CREATEROLE", ""}) {
@@ -240,6 +306,36 @@ TEST_F(SqlServer, IsNotMisledByWhatAConnectionWasLeftWith) {
   somebody.execute("SET app.current_actor = 'nobody'");
   somebody.execute("SET SESSION enable_indexscan = on");
   expect_serves(*store);
+  for (const char* left : {"row_security = off", "DateStyle = 'German'", "default_transaction_read_only = on"}) {
+    somebody.execute(std::string("SET ") + left);
+    expect_serves(*store, std::string(1, left[0]));
+  }
+}
+
+// What was answered must be kept: nothing weaker is believed, be it left in a pooled connection or the role's. Nor is
+// another's limit on statements, or what it wants to hear: a commit that may not be replicated is a warning.
+TEST_F(SqlServer, AnAnswerIsDurableWhateverSynchronousCommitWasSetTo) {
+  const PgBouncer bouncer(PgServer::instance().port(), 1);
+  const auto pooled = open(bouncer.url(database()), {.lanes = 1, .readers = 1, .patience = 60s});
+  PgClient(bouncer.url(database()))
+      .execute("SET synchronous_commit = off; SET statement_timeout = '9s'; SET client_min_messages = error");
+  const auto direct =
+      open(url() + "?options=-csynchronous_commit%3Doff%20-cstatement_timeout%3D9s%20-cclient_min_messages%3Derror",
+           {.lanes = 1, .readers = 1});
+  // What a commit was like is asked by a trigger in its transaction.
+  PgClient admin(url());
+  admin.execute(
+      "CREATE TABLE public.modes (mode text); GRANT INSERT ON public.modes TO latchkey_engine; CREATE FUNCTION "
+      "public.note_mode() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.modes SELECT "
+      "concat_ws(' ', current_setting('synchronous_commit'), current_setting('statement_timeout'), "
+      "current_setting('client_min_messages')); RETURN NEW; END $$; "
+      "CREATE TRIGGER note_mode AFTER INSERT ON "
+      "latchkey.batches FOR EACH ROW EXECUTE FUNCTION public.note_mode()");
+  for (const auto* store : {&pooled, &direct}) {
+    Verbs(**store).claim(a_claim(store == &pooled ? "pooled" : "direct"));
+    EXPECT_EQ(admin.ask_one("SELECT string_agg(DISTINCT mode, ' ') FROM public.modes"), "on 0 warning");
+    admin.execute("DELETE FROM public.modes");
+  }
 }
 
 }  // namespace

@@ -80,5 +80,18 @@ TEST_F(SqlSnapshots, AnOwnerIsNotToldThatItLostWhatItHas) {
   EXPECT_EQ(second.one(complete(won[1])), "completed");
 }
 
+// That somebody else's run made the tenant known since is no reason to try again.
+TEST_F(SqlSnapshots, ATenantThatBecameKnownSinceHoldsUpNobody) {
+  for (const char* level : {"REPEATABLE READ", "SERIALIZABLE"}) {
+    admin.run("TRUNCATE latchkey.runs, latchkey.states, latchkey.keys, latchkey.tenants");
+    second.run("BEGIN ISOLATION LEVEL " + std::string(level) + "; SELECT count(*) FROM latchkey.job_runs");
+    first.run("SELECT latchkey.begin_run('f', 'k1')");
+    EXPECT_EQ(second.one("SELECT status FROM latchkey.begin_run('f', 'k2')"), "won") << level;
+    EXPECT_EQ(second.one("SELECT status FROM latchkey.enqueue('f', 'k3')"), "enqueued") << level;
+    second.run("COMMIT");
+    EXPECT_EQ(admin.rows("SELECT name FROM latchkey.tenants"), (Rows{{"default"}}));
+  }
+}
+
 }  // namespace
 }  // namespace latchkey

@@ -63,6 +63,30 @@ TEST_F(SqlTransitions, ACallsNameTellsARepeatFromASecondTime) {
   EXPECT_EQ(press(one), (std::vector<Value>{"on", "f"}));
 }
 
+// Where the table leads back, only the call's name tells a late repeat from a second time.
+TEST_F(SqlTransitions, ALateRepeatWhereTheTableLeadsBack) {
+  caller.run(
+      "SELECT latchkey.declare_transition('door', 'open', 'close', 'closed'); SELECT "
+      "latchkey.declare_transition('door', 'closed', 'reopen', 'open')");
+  const auto act = [&](const std::string& arguments) {
+    return caller.row("SELECT state, changed, current_state FROM latchkey.transition('door', " + arguments + ")");
+  };
+  const auto call = [](int number) {
+    return ", call_id => '00000000-0000-4000-8000-00000000000" + std::to_string(number) + "'";
+  };
+  EXPECT_EQ(act("'named', 'close', start => 'open'" + call(1)), (std::vector<Value>{"closed", "t", "closed"}));
+  EXPECT_EQ(act("'named', 'reopen'" + call(2)), (std::vector<Value>{"open", "t", "open"}));
+  EXPECT_EQ(act("'named', 'close', start => 'open'" + call(1)), (std::vector<Value>{"closed", "f", "open"}));
+  EXPECT_EQ(act("'named', 'reopen'" + call(2)), (std::vector<Value>{"open", "f", "open"}));
+  EXPECT_EQ(act("'named', 'close'" + call(3)), (std::vector<Value>{"closed", "t", "closed"}));
+
+  EXPECT_EQ(act("'nameless', 'close', start => 'open'"), (std::vector<Value>{"closed", "t", "closed"}));
+  EXPECT_EQ(act("'nameless', 'close'"), (std::vector<Value>{"closed", "f", "closed"})) << "not late: nothing moved";
+  EXPECT_EQ(act("'nameless', 'reopen'"), (std::vector<Value>{"open", "t", "open"}));
+  EXPECT_EQ(act("'nameless', 'close', start => 'open'"), (std::vector<Value>{"closed", "t", "closed"}))
+      << "late, or meant a second time: it cannot be told";
+}
+
 TEST_F(SqlTransitions, TwoAtOnceAreOneMove) {
   Sql other = service("acme");
   caller.run("BEGIN; SELECT latchkey.transition('offer', 'o1', 'accept', start => 'offered')");

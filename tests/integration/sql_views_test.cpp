@@ -90,6 +90,77 @@ TEST_F(SqlViews, JobRunsShowEveryState) {
         << view;
 }
 
+// Noon, and so many seconds later, as a session in UTC writes it.
+std::string noon(int later) {
+  return "2026-02-06 12:00:" + std::string(later < 10 ? "0" : "") + std::to_string(later) + "+00";
+}
+std::string noon_ms(int later) { return std::to_string(to_ms(kNoon + later * 1s)); }
+
+TEST_F(SqlViews, ARunThatFailedAgainAndAgain) {
+  org.run("SET timezone = 'UTC'");
+  std::vector<Value> won;
+  const auto try_again = [&] {
+    won = begin("'sync-xledger', 'k', input => '{\"from\": 1}', retry_policy => '{\"retries\": 2, \"first_ms\": 0}'");
+  };
+  const auto fail = [&](const char* message) {
+    org.run("SELECT latchkey.fail_run(" + by(won) + ", '" + message + "')");
+  };
+  const auto shown = [&] {
+    const std::string what = "SELECT status, retry_count, error_message, completed_at IS NULL FROM latchkey.";
+    const Rows run = org.rows(what + "job_runs");
+    EXPECT_EQ(org.rows(what + "sync_run_log"), run);
+    return run;
+  };
+  try_again();
+  EXPECT_EQ(shown(), (Rows{{"running", "0", std::nullopt, "t"}}));
+  fail("first");
+  EXPECT_EQ(shown(), (Rows{{"queued", "0", "first", "t"}})) << "it waits for its retry";
+  try_again();
+  EXPECT_EQ(shown(), (Rows{{"running", "1", "first", "t"}}));
+  fail("second");
+  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.sync_errors"), "0") << "not for good";
+  try_again();
+  fail("third");
+  EXPECT_EQ(shown(), (Rows{{"failed", "2", "third", "f"}}));
+
+  // When it was made, first tried, and when its last try failed, a second apart from each other.
+  admin.run("UPDATE latchkey.runs SET created_at = " + noon_ms(0) + "; UPDATE latchkey.states SET first_attempt_at = " +
+            noon_ms(1) + ", at = " + noon_ms(31) + "; UPDATE latchkey.dead_letter_members SET at = " + noon_ms(31));
+  EXPECT_EQ(
+      org.rows("SELECT id, org_id, integration_type, status, started_at, completed_at, error_message, retry_count, "
+               "created_at FROM latchkey.sync_run_log"),
+      (Rows{{won[0], kOrg, "sync-xledger", "failed", noon(1), noon(31), "third", "2", noon(0)}}));
+  EXPECT_EQ(org.rows("SELECT started_at, completed_at, created_at, duration_ms, result FROM latchkey.job_runs"),
+            (Rows{{noon(1), noon(31), noon(0), "30000", std::nullopt}}));
+  EXPECT_EQ(org.rows("SELECT error_code, error_message, created_at, is_resolved FROM latchkey.sync_errors"),
+            (Rows{{"MAX_RETRIES_EXCEEDED", "third", noon(31), "f"}}));
+  EXPECT_EQ(org.one("SELECT error_details = jsonb_build_object('function_name', 'sync-xledger', 'lock_key', 'k', "
+                    "'input_params', '{\"from\": 1}'::jsonb, 'retry_count', 2, 'last_attempt_at', '" +
+                    noon(31) + "'::timestamptz, 'effect', 'none') FROM latchkey.sync_errors"),
+            "t")
+      << *org.one("SELECT error_details FROM latchkey.sync_errors");
+}
+
+TEST_F(SqlViews, ACancelledRun) {
+  org.run("SET timezone = 'UTC'");
+  RunHead head = a_head();
+  head.tenant = kOrg;
+  head.created_at = kNoon;
+  Run run = a_run(Cancelled{kNoon + 9s, "CANCELLED"}, head);
+  run.first_attempt_at = kNoon + 2s;
+  run.attempt = 2;
+  run.last_error = "first";
+  store_run(admin, run);
+  EXPECT_EQ(org.rows("SELECT status, retry_count, error_message, started_at, completed_at, duration_ms FROM "
+                     "latchkey.job_runs"),
+            (Rows{{"cancelled", "1", "first", noon(2), noon(9), "7000"}}));
+  EXPECT_EQ(
+      org.rows("SELECT id, org_id, integration_type, status, started_at, completed_at, error_message, retry_count, "
+               "created_at FROM latchkey.sync_run_log"),
+      (Rows{{to_string(head.id), kOrg, "f", "cancelled", noon(2), noon(9), "first", "1", noon(0)}}));
+  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.sync_errors"), "0") << "nobody has to see to it";
+}
+
 TEST_F(SqlViews, RunsInBlocksAndOutcomesAreShownToo) {
   const Instant now = database_now(admin);
   for (const int seq : {1, 2, 3}) {
@@ -115,16 +186,18 @@ TEST_F(SqlViews, RunsInBlocksAndOutcomesAreShownToo) {
 }
 
 TEST_F(SqlViews, NoBytesAreAnError) {
-  const std::vector<std::string> bodies{"",
-                                        "\\x00",
-                                        "\\xff",
-                                        "\\xc3",
-                                        "\\x7b",
-                                        "\\x5c",
-                                        "\\x22005c2275303030302222",
-                                        "\\x2231653939393939393922",
-                                        "\\x3165393939393939",
-                                        "\\xefbbbf7b7d"};
+  const std::vector<std::string> bodies{
+      "",
+      "\\x00",
+      "\\xff",
+      "\\xc3",
+      "\\x7b",
+      "\\x5c",
+      "\\x22005c2275303030302222",
+      "\\x2231653939393939393922",
+      "\\x3165393939393939",
+      "\\xefbbbf7b7d",
+      "\\x5b31653133313037312c7b2261223a2d312e35452d31363030307d5d"};  // [1e131071,{"a":-1.5E-16000}]
   int number = 0;
   for (const std::string& body : bodies) {
     const std::string key = "k" + std::to_string(++number);
@@ -139,6 +212,11 @@ TEST_F(SqlViews, NoBytesAreAnError) {
       "'\\xff', reason = '\\xfe00'; UPDATE latchkey.dead_letters SET reason = '\\xfe'");
   for (const char* view : {"job_runs", "sync_run_log", "dead_letter_queue", "sync_errors", "geoprocessing_idempotency"})
     EXPECT_GT(org.rows("SELECT v::text FROM latchkey." + std::string(view) + " v").size(), 0u) << view;
+  EXPECT_LT(std::stoi(*org.one("SELECT max(length(v::text)) FROM latchkey.job_runs v")), 2000)
+      << "few bytes must not become many";
+  begin(R"('f', 'named', input => '{"id": "3b9e1234-0000-4000-8000-1e9990000000", "said": "\"1e9999", "n": 1e99}')");
+  EXPECT_EQ(org.one("SELECT input_params ->> 'id' FROM latchkey.job_runs WHERE input_params ->> 'n' LIKE '1000%'"),
+            "3b9e1234-0000-4000-8000-1e9990000000");
   EXPECT_EQ(org.one("SELECT failure_reason FROM latchkey.dead_letter_queue"), "\\376");
   EXPECT_EQ(admin.row("SELECT latchkey.as_text('\\x61c3bc'), latchkey.as_text('\\x5c41'), latchkey.as_json('{\"a\": "
                       "1}'), latchkey.as_json('x'), latchkey.as_json(NULL)"),
@@ -204,6 +282,26 @@ TEST_F(SqlViews, AUsedUpRunIsADeadLetterThatIsUpdatedAndToldOf) {
   EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.dead_letter_queue"), "2");
 }
 
+// Opened by the first failure, changed by the next.
+TEST_F(SqlViews, ADeadLetterSaysWhenItWasOpenedAndWhatChangedItLast) {
+  const auto fail = [&](const std::string& key, const std::string& how) {
+    org.run("SELECT latchkey.fail_run(" + by(begin("'f', '" + key + "', retries => 0")) + ", 'm'" + how + ")");
+  };
+  const std::string times =
+      "SELECT failure_code, extract(epoch FROM created_at)::bigint, extract(epoch FROM "
+      "updated_at)::bigint, failures FROM latchkey.dead_letter_queue";
+  fail("a", ", retryable => false");
+  EXPECT_EQ(org.one("SELECT created_at = updated_at AND abs(extract(epoch FROM now() - created_at)) < 60 FROM "
+                    "latchkey.dead_letter_queue"),
+            "t");
+  admin.run("UPDATE latchkey.dead_letters SET opened_at = 1000, updated_at = 2000");
+  EXPECT_EQ(org.rows(times), (Rows{{"EXECUTION_ERROR", "1", "2", "1"}}));
+  fail("b", "");
+  const Rows changed = org.rows(times);
+  const Value of_the_second = org.one("SELECT extract(epoch FROM max(created_at))::bigint FROM latchkey.sync_errors");
+  EXPECT_EQ(changed, (Rows{{"MAX_RETRIES_EXCEEDED", "1", of_the_second, "2"}}));
+}
+
 TEST_F(SqlViews, ResultsThatAreKeptByTheirKey) {
   const auto won = begin("'buffer', 'abc123', window_span => '7 days', input => '{\"job_id\": \"job-9\"}'");
   org.run("SELECT latchkey.complete_run(" + by(won) + ", '{\"features_processed\": 12, \"area\": 3}')");
@@ -262,6 +360,34 @@ TEST_F(SqlViews, UniqueOutputsAsDocumented) {
   EXPECT_EQ(card("'m'", "DONE"), 1u);
   EXPECT_EQ(card("NULL", "OPEN"), 1u);
   EXPECT_EQ(card("NULL", "OPEN"), 0u);
+  // Another value in any one of the columns is another row.
+  const auto insert = [&](const std::string& table, const std::vector<std::string>& values) {
+    std::string list;
+    for (const std::string& value : values) list += (list.empty() ? "" : ", ") + value;
+    return admin.rows("INSERT INTO " + table + " VALUES (" + list + ") ON CONFLICT DO NOTHING RETURNING 1").size();
+  };
+  const std::string one = "'00000000-0000-4000-8000-000000000001'", two = "'00000000-0000-4000-8000-000000000002'";
+  const auto expect_each_counts = [&](const std::string& table, const std::vector<std::string>& row,
+                                      const std::vector<std::string>& other) {
+    EXPECT_EQ(insert(table, row), 1u);
+    EXPECT_EQ(insert(table, row), 0u);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (other[i] == row[i]) continue;
+      std::vector<std::string> changed = row;
+      changed[i] = other[i];
+      EXPECT_EQ(insert(table, changed), 1u) << table << ": " << other[i];
+      EXPECT_EQ(insert(table, changed), 0u) << table << ": " << other[i];
+    }
+  };
+  expect_each_counts("alert_instances (tenant_id, alert_config_id, external_object_id, created_at, title, status)",
+                     {one, one, "'x'", "'2026-03-01 10:00Z'", "'t'", "'open'"},
+                     {two, two, "'y'", "'2026-03-02 10:00Z'", "'t'", "'open'"});
+  expect_each_counts("decision_cards (tenant_id, alert_instance_id, metric_code, period_start, status)",
+                     {one, "1", "'m'", "'2026-03-01'", "'OPEN'"}, {two, "2", "'n'", "'2026-03-02'", "'OPEN'"});
+  EXPECT_EQ(insert("alert_instances (tenant_id, alert_config_id, external_object_id, created_at, title, status)",
+                   {one, one, "'x'", "'2026-03-01 10:00Z'", "'another title'", "'active'"}),
+            0u)
+      << "what is not named does not count";
   admin.run("DROP TABLE alert_instances, decision_cards");
 }
 

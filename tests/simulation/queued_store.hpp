@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -23,9 +24,11 @@ class QueuedStore final : public Store {
     const std::size_t count = commands_.size();
     pass_on();
     // Callbacks come when all is applied.
-    for (auto& reply : answers_->wait_for(count)) reply();
+    for (auto& reply : answers_->wait_for(count, let_go)) reply();
     return count;
   }
+  // Called when a step does not end, and before what is not put off: whoever holds something up lets go then.
+  std::function<void()> let_go = [] {};
   void crash() { commands_.clear(); }
   // As the first half of a step; nobody hears the answers. The hosts must be closed before this is destroyed.
   void pass_on() {
@@ -78,19 +81,29 @@ class QueuedStore final : public Store {
       if (const auto one = host->next_deadline(); one && (!first || *one < *first)) first = one;
     return first;
   }
-  Records& records() override { return pick().records(); }
+  Records& records() override {
+    let_go();
+    return pick().records();
+  }
 
  private:
   class Answers {
    public:
+    static constexpr std::chrono::milliseconds kStuck{30};
     void add(std::move_only_function<void()> reply) {
       const std::lock_guard lock(mutex_);
       replies_.push_back(std::move(reply));
       is_there_.notify_one();
     }
-    std::vector<std::move_only_function<void()>> wait_for(std::size_t count) {
+    std::vector<std::move_only_function<void()>> wait_for(std::size_t count, const std::function<void()>& unstick) {
       std::unique_lock lock(mutex_);
-      is_there_.wait(lock, [&] { return replies_.size() == count; });
+      const auto are_there = [&] { return replies_.size() == count; };
+      if (!is_there_.wait_for(lock, kStuck, are_there)) {
+        lock.unlock();
+        unstick();
+        lock.lock();
+        is_there_.wait(lock, are_there);
+      }
       return std::exchange(replies_, {});
     }
 

@@ -38,6 +38,7 @@ const std::string& shared_database() {
 SimPostgres::SimPostgres(Clock& clock, Random& random)
     : clock_(clock), host_clock_(clock), dice_(random.next()), url_(shared_database()) {
   PgServer::empty(url_);
+  if (dice_.one_in(2)) user_ = std::make_unique<PgClient>(url_);
   if (dice_.one_in(2)) {
     proxy_ = std::make_unique<FaultProxy>(PgServer::instance().port());
     url_ = proxy_->url(url_.substr(url_.rfind('/') + 1));
@@ -51,13 +52,64 @@ void SimPostgres::open() {
   for (Host& host : hosts_) {
     host.random = std::make_unique<SeededRandom>(dice_.next());
     const auto lanes = static_cast<unsigned>(1 + dice_.below(3));
-    auto opened =
-        PostgresStore::open({.url = url_, .lanes = lanes, .readers = 1, .clock = &clock_}, host_clock_, *host.random);
+    auto opened = PostgresStore::open(
+        {.url = url_, .lanes = lanes, .readers = 1, .clock = &clock_, .close_max = std::chrono::milliseconds{200}},
+        host_clock_, *host.random);
     LK_ASSERT(opened);
     host.store = std::move(*opened);
     stores.push_back(host.store.get());
   }
   queue_ = std::make_unique<QueuedStore>(std::move(stores), dice_);
+  queue_->let_go = [this] { let_go(); };
+}
+
+// What a user's program may hold. It changes nothing that anybody was told of, but that it acknowledges.
+void SimPostgres::hold() {
+  static constexpr const char* kRows[] = {
+      "SELECT 1 FROM latchkey.states WHERE status < 2 ORDER BY seq DESC LIMIT 4 FOR UPDATE SKIP LOCKED",
+      "SELECT 1 FROM latchkey.blocks ORDER BY lo DESC LIMIT 2 FOR UPDATE SKIP LOCKED",
+      "SELECT 1 FROM latchkey.runs ORDER BY seq DESC LIMIT 4 FOR UPDATE SKIP LOCKED",
+      "SELECT 1 FROM latchkey.dead_letters FOR UPDATE SKIP LOCKED"};
+  steps_held_ = 1 + dice_.below(6);
+  std::string sql = "BEGIN; SET LOCAL lock_timeout = '20ms'; ";
+  const std::string now = std::to_string(to_ms(clock_.now()));
+  switch (const auto what = dice_.below(std::size(kRows) + 3)) {
+    case std::size(kRows):
+      sql += "UPDATE latchkey.dead_letters SET acknowledged_by = 'a user', acknowledged_at = " + now +
+             " WHERE number = (SELECT number FROM latchkey.dead_letters WHERE acknowledged_at IS NULL LIMIT 1 FOR "
+             "UPDATE SKIP LOCKED)";
+      break;
+    case std::size(kRows) + 1:
+    case std::size(kRows) + 2:  // those that nobody has open; it is never committed
+      sql +=
+          "INSERT INTO latchkey.dead_letters (number, id, tenant, function, code, reason, latest_run, count, "
+          "opened_at, updated_at, acknowledged_by) SELECT -row_number() OVER (), gen_random_uuid(), t, f, '', '', "
+          "gen_random_uuid(), "
+          "1, " +
+          now + ", " + now +
+          ", '' FROM unnest(ARRAY['acme', 'globex']) t, unnest(ARRAY['job', 'pay', 'mail', 'sync', 'next']) f ON "
+          "CONFLICT DO NOTHING";
+      break;
+    default:
+      sql += kRows[what];
+  }
+  must_undo_ = sql.contains("INSERT");
+  try {
+    user_->execute(sql);
+  } catch (const std::runtime_error&) {
+    let_go();  // what a cut connection has left behind is in the way
+  }
+}
+
+void SimPostgres::let_go() {
+  if (steps_held_ == 0) return;
+  steps_held_ = 0;
+  user_->execute(must_undo_ || dice_.one_in(2) ? "ROLLBACK" : "COMMIT");
+}
+
+void SimPostgres::calm() {
+  if (user_) let_go();
+  user_.reset();
 }
 
 // Nothing is left on its way that could still be committed later, but for what is `late`.
@@ -72,21 +124,40 @@ void SimPostgres::arm(std::vector<FaultHow> ways) {
 std::size_t SimPostgres::step() {
   const bool cuts = proxy_ && dice_.one_in(10);
   if (cuts) arm({FaultHow::close, FaultHow::reset, FaultHow::late});
+  if (user_ && steps_held_ == 0 && dice_.one_in(8)) hold();
   const std::size_t commands = queue_->step();
+  if (steps_held_ == 1) let_go();
+  if (steps_held_ > 1) steps_held_ -= 1;
   if (cuts) proxy_->arm(std::deque<Fault>{});
   return commands;
+}
+
+// One connection first, where it was told to; if it gets there.
+void SimPostgres::fall_silent() {
+  SystemClock machine;
+  const auto fired = proxy_->fired();
+  const Duration most = machine.elapsed() + std::chrono::milliseconds{20};
+  while (proxy_->fired() == fired && machine.elapsed() < most) {
+  }
+  proxy_->hush_all();
 }
 
 // What waits is lost, or it is carried out and nobody hears of it, or that is cut off in the midst.
 void SimPostgres::crash() {
   const auto level = spdlog::get_level();
   spdlog::set_level(spdlog::level::off);  // whoever dies says nothing
-  if (!dice_.one_in(3)) {
+  const bool is_silent = proxy_ && dice_.one_in(4);
+  if (is_silent) {
+    arm({FaultHow::swallow});
+    queue_->pass_on();
+    fall_silent();
+  } else if (!dice_.one_in(3)) {
     if (proxy_ && !dice_.one_in(3)) arm({FaultHow::close, FaultHow::reset});
     queue_->pass_on();
   }
   hosts_.clear();
   queue_.reset();
+  if (is_silent) proxy_->cut_all();
   if (proxy_) proxy_->arm(std::deque<Fault>{});
   spdlog::set_level(level);
   open();

@@ -1,7 +1,10 @@
 // SimPostgres: one or two hosts' stores on one real PostgreSQL, by the world's clock. Their commands wait for the world
 // to say when, are carried out at once by as many connections as there are, and are waited for. In some worlds
 // connections are cut at a commit, before or after the server has it; a crash may do that too, and then nobody learns
-// whether it was kept. What happens is not wholly the seed's: the hosts' threads and the server have a say.
+// whether it was kept, or the server falls silent, and the stores are closed by that. In some worlds a user's
+// transaction holds some rows (runs, heads, dead letters, one that it is making) from one step to another, or until
+// nothing else goes on, and commits or rolls back. What happens is not wholly the seed's: the hosts' threads and the
+// server have a say.
 #pragma once
 
 #include <vector>
@@ -10,19 +13,24 @@
 #include "simulation/sim_store.hpp"
 #include "store/postgres/pg_store.hpp"
 #include "support/fault_proxy.hpp"
+#include "support/pg_client.hpp"
 
 namespace latchkey::sim {
 
 class SimPostgres final : public SimStore {
  public:
   SimPostgres(Clock& clock, Random& random);
-  ~SimPostgres() override { hosts_.clear(); }
+  ~SimPostgres() override {
+    calm();
+    hosts_.clear();
+  }
 
   Store& store() override { return *queue_; }
   bool stepped() const override { return true; }
   std::size_t step() override;
   void crash() override;
   bool is_orderly() const override { return false; }
+  void calm() override;
 
  private:
   // How long something took includes the world's time, which passes between steps alone. Pauses are cut short.
@@ -44,12 +52,18 @@ class SimPostgres final : public SimStore {
 
   void open();
   void arm(std::vector<FaultHow> ways);
+  void fall_silent();
+  void hold();
+  void let_go();
 
   Clock& clock_;
   HostClock host_clock_;
   SeededRandom dice_;
   std::unique_ptr<FaultProxy> proxy_;  // none: nothing is cut
   std::string url_;
+  std::unique_ptr<PgClient> user_;  // none: nobody holds anything
+  std::uint64_t steps_held_ = 0;    // that are left
+  bool must_undo_ = false;          // what it has written
   std::vector<Host> hosts_;
   std::unique_ptr<QueuedStore> queue_;
 };

@@ -51,7 +51,7 @@ class SimSqlite final : public SimStore {
     open();
   }
   ~SimSqlite() override {
-    store_->abandon();
+    if (store_) store_->abandon();
     store_.reset();
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);

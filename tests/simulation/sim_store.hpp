@@ -20,6 +20,8 @@ class SimStore {
   virtual std::size_t step() = 0;
   // The server's process is gone: what was not committed is lost, nobody is called back. Then it is opened again.
   virtual void crash() = 0;
+  // Faults stop: what the store's surroundings do of themselves stops, too.
+  virtual void calm() {}
   // Whether commands are applied in the order in which they are answered, and a crash keeps none that was not.
   virtual bool is_orderly() const { return true; }
 };

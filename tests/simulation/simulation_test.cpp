@@ -1,5 +1,6 @@
 // Plays worlds. A seed that fails is printed with the way to see it again.
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <cstdlib>
 
@@ -32,15 +33,22 @@ void play_seeds(StoreKind kind, std::uint64_t from, std::uint64_t count) {
   }
 }
 
-// 2,000 seeds, which take under a minute where they are optimised as people build them.
+// Of this process alone: whatever else the machine does.
+[[maybe_unused]] Duration processor_time() {
+  timespec used{};
+  EXPECT_EQ(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+  return std::chrono::duration_cast<Duration>(std::chrono::seconds{used.tv_sec} +
+                                              std::chrono::nanoseconds{used.tv_nsec});
+}
+
+// 2,000 seeds, which take under a minute of a processor where they are optimised as people build them.
 TEST(Simulation, MemorySeeds) {
-  [[maybe_unused]] SystemClock clock;
-  [[maybe_unused]] const Duration from = clock.elapsed();
+  [[maybe_unused]] const Duration from = processor_time();
   play_seeds(StoreKind::memory, 1, kMemorySeeds);
   play_seeds(StoreKind::queued, 1, kQueuedSeeds);
 #ifdef LATCHKEY_SIM_TIMED
   static_assert(kMemorySeeds + kQueuedSeeds >= 2'000);
-  EXPECT_LT(clock.elapsed() - from, std::chrono::minutes{1});
+  EXPECT_LT(processor_time() - from, std::chrono::minutes{1});
 #endif
 }
 

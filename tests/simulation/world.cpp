@@ -210,6 +210,7 @@ void World::play() {
   poll();
   run_until(kPlayTime);
   faults = false;
+  disk->calm();
   trace("faults stop");
   drain();
 }

@@ -1,6 +1,6 @@
 #include "support/fault_proxy.hpp"
 
-#include <array>
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
@@ -112,6 +112,10 @@ void FaultProxy::slow_all(std::chrono::milliseconds delay) {
   });
 }
 
+void FaultProxy::garble(std::string word) {
+  on_thread([&] { garbled_ = std::move(word); });
+}
+
 void FaultProxy::cut_all() {
   on_thread([&] {
     is_hushed_ = false;
@@ -176,6 +180,11 @@ void FaultProxy::pump(std::shared_ptr<Link> link, bool from_client) {
 }
 
 void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t size) {
+  if (from_client && !garbled_.empty()) {
+    char* const end = link->from_client.data() + size;
+    char* const found = std::search(link->from_client.data(), end, garbled_.begin(), garbled_.end());
+    if (found != end) *found = 'x';
+  }
   const std::string_view bytes((from_client ? link->from_client : link->from_server).data(), size);
   std::optional<Hit> hit;
   const auto consider = [&](const Fault& fault, std::size_t offset) {
@@ -197,6 +206,11 @@ void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t 
     if (from_client && asks_commit(frame))
       look(FaultAt::commit_asked, 1, frame.begin), look(FaultAt::flight_asked, 1, 0);
     if (!from_client && answers_commit(frame)) look(FaultAt::commit_answered, 1, frame.begin);
+    if (from_client && frame.type == 'S') look(FaultAt::trip_asked, 1, frame.begin);
+    if (!from_client && frame.type == 'Z') {
+      ++trips_;
+      look(FaultAt::trip_answered, 1, frame.begin);
+    }
   });
   look(from_client ? FaultAt::byte_asked : FaultAt::byte_answered, size, std::nullopt);
 
@@ -211,6 +225,7 @@ void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t 
 
 void FaultProxy::strike(const std::shared_ptr<Link>& link, bool from_client, const Hit& hit, std::string held) {
   ++fired_;
+  ++fired_of_[static_cast<std::size_t>(hit.fault.at)][static_cast<std::size_t>(hit.fault.how)];
   for (const auto& act : std::exchange(with_next_, {})) act();
   switch (hit.fault.how) {
     case FaultHow::close:
@@ -223,9 +238,13 @@ void FaultProxy::strike(const std::shared_ptr<Link>& link, bool from_client, con
       return pump(link, from_client);
     case FaultHow::slow: {
       link->delay = hit.fault.delay;
+      if (draw_) link->fate = draw_();
       auto rest = std::make_shared<std::string>(std::move(held));
-      asio::async_write(from_client ? link->server : link->client, asio::buffer(*rest),
-                        [this, link, from_client, rest](Problem, std::size_t) { pump(link, from_client); });
+      auto pause = std::make_shared<asio::steady_timer>(context_, link->delay);
+      pause->async_wait([this, link, from_client, rest, pause](Problem) {
+        asio::async_write(from_client ? link->server : link->client, asio::buffer(*rest),
+                          [this, link, from_client, rest](Problem, std::size_t) { pump(link, from_client); });
+      });
       return;
     }
     case FaultHow::late: {

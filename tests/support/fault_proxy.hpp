@@ -6,6 +6,7 @@
 //          ◀─────── proxy ◀─answered──
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -25,16 +26,32 @@ namespace latchkey {
 
 // Where it happens. `commit_asked`: the client's COMMIT is at the proxy, the server has all before it.
 // `commit_answered`: the server has committed, its answer is at the proxy. `flight_asked`: what the client sent
-// together with its COMMIT is at the proxy, and none of it at the server.
-enum class FaultAt : std::uint8_t { never, commit_asked, commit_answered, flight_asked, byte_asked, byte_answered };
+// together with its COMMIT is at the proxy, and none of it at the server. `trip_asked`: the end of a round trip is at
+// the proxy, the server has all before it; `trip_answered`: the same of its answer. A connection's greeting is one,
+// too.
+enum class FaultAt : std::uint8_t {
+  never,
+  commit_asked,
+  commit_answered,
+  flight_asked,
+  trip_asked,
+  trip_answered,
+  byte_asked,
+  byte_answered
+};
 
 // What happens there.
 // close:   both connections end.
 // reset:   both end with RST.
 // swallow: nothing goes either way any more and nothing ends (half-open), until cut_all().
 // late:    the client's connection ends; what it had sent reaches the server after `delay`, or with the next fault.
-// slow:    from here on everything takes `delay` longer.
+// slow:    from here on, what is at the proxy now too, everything takes `delay` longer. Unlike the others the
+// connection
+//          lives on: where fates are drawn it gets another.
 enum class FaultHow : std::uint8_t { close, reset, swallow, late, slow };
+
+inline constexpr auto kFaultAts = static_cast<std::size_t>(FaultAt::byte_answered) + 1;
+inline constexpr auto kFaultHows = static_cast<std::size_t>(FaultHow::slow) + 1;
 
 struct Fault {
   FaultAt at = FaultAt::never;
@@ -66,6 +83,8 @@ class FaultProxy {
   void hush_all();
   // Whatever goes by from now on, either way, and on connections to come, takes so much longer.
   void slow_all(std::chrono::milliseconds delay);
+  // Whoever asks with this word, asks with another one of its length instead: the server does not know it.
+  void garble(std::string word);
   // On how many connections the client has spoken since then.
   std::uint64_t unheard() const { return unheard_; }
   // Ends every connection now, the swallowed ones too.
@@ -73,7 +92,12 @@ class FaultProxy {
 
   // How many faults took place, and how many connections there were.
   std::uint64_t fired() const { return fired_; }
+  std::uint64_t fired(FaultAt at, FaultHow how) const {
+    return fired_of_[static_cast<std::size_t>(at)][static_cast<std::size_t>(how)];
+  }
   std::uint64_t connections() const { return connections_; }
+  // Round trips that were answered, on all connections there were.
+  std::uint64_t trips() const { return trips_; }
   // What was asked on each connection that is open.
   std::vector<PgTraffic> traffic();
 
@@ -98,8 +122,11 @@ class FaultProxy {
   std::vector<std::function<void()>> with_next_;
   std::function<Fault()> draw_;
   std::atomic<std::uint64_t> fired_{0};
+  std::array<std::array<std::atomic<std::uint64_t>, kFaultHows>, kFaultAts> fired_of_{};
   std::atomic<std::uint64_t> connections_{0};
+  std::atomic<std::uint64_t> trips_{0};
   bool is_hushed_ = false;
+  std::string garbled_;
   std::chrono::milliseconds delay_{0};
   std::atomic<std::uint64_t> unheard_{0};
   std::thread thread_;

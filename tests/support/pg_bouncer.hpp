@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/folder.hpp"
+#include "support/reserved_port.hpp"
 
 namespace latchkey {
 
@@ -22,13 +23,17 @@ class PgBouncer {
   std::string url(const std::string& database, const std::string& user = "latchkey") const;
   // At once, with every connection through it; then started again on the same port.
   void restart();
+  // Another server from the next transaction on; those who are connected to the pooler do not notice.
+  void point_at(int server_port);
 
  private:
+  void write_settings(int server_port);
   void start();
   void stop();
 
   const Folder folder_;
-  int port_ = 0;
+  const int pool_;
+  const ReservedPort port_;
   pid_t pid_ = -1;
 };
 

@@ -2,9 +2,9 @@
 
 #include <libpq-fe.h>
 
-#include <chrono>
 #include <stdexcept>
-#include <thread>
+
+#include "support/comes_true.hpp"
 
 namespace latchkey {
 
@@ -52,11 +52,7 @@ std::string PgClient::ask_one(const std::string& sql) {
 }
 
 void PgClient::wait_until(const std::string& sql) {
-  for (int tries = 0; tries < 3000; ++tries) {
-    if (ask_one(sql) == "t") return;
-    std::this_thread::sleep_for(std::chrono::milliseconds{5});
-  }
-  throw std::runtime_error("this did not come true: " + sql);
+  if (!comes_true([&] { return ask_one(sql) == "t"; })) throw std::runtime_error("this did not come true: " + sql);
 }
 
 int PgClient::backend() const { return PQbackendPID(handle_.get()); }

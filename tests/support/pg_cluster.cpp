@@ -26,8 +26,7 @@ bool says_ready(const std::string& file) {
 
 }  // namespace
 
-PgCluster::PgCluster(Unmade, std::vector<std::string> settings)
-    : settings_(std::move(settings)), port_(find_free_port()) {
+PgCluster::PgCluster(Unmade, std::vector<std::string> settings) : settings_(std::move(settings)) {
   if (const passwd* user = ::getpwnam("postgres"); user && ::geteuid() == 0)
     LK_ASSERT(::chown(folder_.path().c_str(), user->pw_uid, user->pw_gid) == 0);
 }
@@ -66,7 +65,7 @@ void PgCluster::start(std::vector<std::string> settings) {
 
 // fsync=off: these servers are killed, the machine under them is not.
 void PgCluster::start() {
-  std::vector<std::string> words{pg_program("postgres"), "-D", data(), "-p", std::to_string(port_)};
+  std::vector<std::string> words{pg_program("postgres"), "-D", data(), "-p", std::to_string(port())};
   for (const char* setting : {"listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off",
                               "max_connections=200", "log_min_messages=error"}) {
     words.push_back("-c");
@@ -100,7 +99,7 @@ std::string PgCluster::log() const {
 void PgCluster::promote() { PgClient(url()).execute("SELECT pg_promote(true, 60)"); }
 
 std::string PgCluster::url(const std::string& database) const {
-  return "postgres://latchkey@127.0.0.1:" + std::to_string(port_) + "/" + database;
+  return "postgres://latchkey@" + port_.host() + "/" + database;
 }
 
 }  // namespace latchkey

@@ -1,5 +1,5 @@
 // PgCluster: one PostgreSQL 15 of a test's own, from Debian's package: its data in a temporary folder, its process on a
-// free loopback port, which it keeps over restarts. It may have a streaming standby.
+// loopback port, which is kept for it over restarts. It may have a streaming standby.
 //
 // Start and restart it from a thread that outlives it: the server goes when the thread that started it ends.
 #pragma once
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/folder.hpp"
+#include "support/reserved_port.hpp"
 
 namespace latchkey {
 
@@ -35,7 +36,7 @@ class PgCluster {
   // Makes a standby a primary, on a new timeline; returns when it takes writes.
   void promote();
 
-  int port() const { return port_; }
+  int port() const { return port_.number(); }
   // All that it has said.
   std::string log() const;
   std::string url(const std::string& database = "postgres") const;
@@ -47,8 +48,8 @@ class PgCluster {
   void wait_until_ready();
 
   const Folder folder_;
+  const ReservedPort port_;
   std::vector<std::string> settings_;
-  int port_ = 0;
   pid_t pid_ = -1;
 };
 

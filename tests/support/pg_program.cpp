@@ -1,11 +1,8 @@
 #include "support/pg_program.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <pwd.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,21 +10,9 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "base/assert.hpp"
-
 namespace latchkey {
 
 std::string pg_program(const std::string& name) { return "/usr/lib/postgresql/15/bin/" + name; }
-
-int find_free_port() {
-  const int file = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof address;
-  LK_ASSERT(::bind(file, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  LK_ASSERT(::getsockname(file, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  ::close(file);
-  return ntohs(address.sin_port);
-}
 
 // PostgreSQL does not run as root: then it is the package's own user.
 pid_t start_pg_program(std::vector<std::string> arguments, const std::string& log) {

@@ -10,7 +10,6 @@ namespace latchkey {
 
 // Where Debian's postgresql-15 keeps it.
 std::string pg_program(const std::string& name);
-int find_free_port();
 // Its output goes to `log`. It is killed when the calling thread ends.
 pid_t start_pg_program(std::vector<std::string> arguments, const std::string& log);
 // The status that waitpid gave.

@@ -31,7 +31,7 @@ void PgServer::empty(PgClient& hand) {
       "EXECUTE (SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' AND "
       "relnamespace = 'latchkey'::regnamespace); "
       "FOR one IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'latchkey'::regnamespace AND relname "
-      "<> 'migrations' LOOP EXECUTE format('DELETE FROM %s', one); END LOOP; "
+      "NOT IN ('migrations', 'latches') LOOP EXECUTE format('DELETE FROM %s', one); END LOOP; "
       "PERFORM setval(seqrelid, seqstart, false) FROM pg_sequence JOIN pg_class ON pg_class.oid = seqrelid WHERE "
       "relnamespace = 'latchkey'::regnamespace; END $$");
 }

@@ -1,8 +1,10 @@
 #include "store/postgres/hosts.hpp"
 
 #include <libpq-fe.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 
 namespace latchkey::pg {
@@ -31,7 +33,19 @@ std::string quote(const std::string& value) {
   return quoted + "'";
 }
 
-// None: it cannot be read.
+// What its sessions are called in pg_stat_activity, unless the URL calls them otherwise.
+std::string name_sessions() {
+  std::array<char, 65> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host.front() = '?';
+  return "latchkey " + std::to_string(::getpid()) + "@" + host.data();
+}
+
+bool is_port(const std::string& port) {
+  return port.empty() || (port.size() <= 5 && std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; }));
+}
+
+}  // namespace
+
 std::optional<std::map<std::string, std::string>> read_settings(const std::string& url) {
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(url.c_str(), nullptr),
                                                                              &PQconninfoFree);
@@ -42,23 +56,34 @@ std::optional<std::map<std::string, std::string>> read_settings(const std::strin
   return given;
 }
 
-bool is_port(const std::string& port) {
-  return port.empty() || (port.size() <= 5 && std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; }));
+std::vector<Host> list_hosts(const std::map<std::string, std::string>& settings) {
+  const auto list = [&](const char* keyword) {
+    const auto found = settings.find(keyword);
+    return split(found == settings.end() ? "" : found->second);
+  };
+  const auto names = list("host"), addresses = list("hostaddr"), ports = list("port");
+  std::vector<Host> hosts(std::max(names.size(), addresses.size()));
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (i < names.size()) hosts[i].name = names[i];
+    if (i < addresses.size()) hosts[i].address = addresses[i];
+    if (i < ports.size() || ports.size() == 1) hosts[i].port = ports.size() == 1 ? ports.front() : ports[i];
+  }
+  return hosts;
 }
 
-}  // namespace
+bool names_postgres(std::string_view store) {
+  return store.starts_with("postgres://") || store.starts_with("postgresql://");
+}
 
 std::optional<std::string> describe(const std::string& url) {
   auto given = read_settings(url);
   if (!given || (*given)["host"].contains('@')) return std::nullopt;
-  const auto hosts = split((*given)["host"]), ports = split((*given)["port"]);
-  if (!std::ranges::all_of(ports, is_port)) return std::nullopt;
-  std::string text = "postgres://" + (*given)["user"];
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const std::string port = ports.size() == 1 ? ports.front() : i < ports.size() ? ports[i] : "";
-    text += (i == 0 ? "@" : ",") + hosts[i] + (port.empty() ? "" : ":" + port);
-  }
-  return text + "/" + (*given)["dbname"];
+  if (!std::ranges::all_of(split((*given)["port"]), is_port)) return std::nullopt;
+  std::string hosts;
+  for (const Host& host : list_hosts(*given))
+    hosts += (hosts.empty() ? "@" : ",") + (host.name.empty() ? host.address : host.name) +
+             (host.port.empty() ? "" : ":" + host.port);
+  return "postgres://" + (*given)["user"] + hosts + "/" + (*given)["dbname"];
 }
 
 std::string make_conninfo(const std::map<std::string, std::string>& settings) {
@@ -76,13 +101,14 @@ std::vector<HostUrl> split_hosts(const std::string& url) {
   if (const auto own = given.find("connect_timeout"); own != given.end() && std::atoi(own->second.c_str()) > 0)
     patience = std::chrono::seconds{std::atoi(own->second.c_str())};
   given["connect_timeout"] = std::to_string(std::max<std::int64_t>(patience.count() / 1000, 2));
-  const auto hosts = split(given["host"]), addresses = split(given["hostaddr"]), ports = split(given["port"]);
+  given.try_emplace("fallback_application_name", name_sessions());
+  given["client_encoding"] = "UTF8";  // whatever the environment or the URL says: all our texts are
   std::vector<HostUrl> all;
-  for (std::size_t i = 0; i < std::max(hosts.size(), addresses.size()); ++i) {
+  for (const Host& host : list_hosts(given)) {
     auto one = given;
-    one["host"] = i < hosts.size() ? hosts[i] : "";
-    one["hostaddr"] = i < addresses.size() ? addresses[i] : "";
-    one["port"] = ports.size() == 1 ? ports.front() : i < ports.size() ? ports[i] : "";
+    one["host"] = host.name;
+    one["hostaddr"] = host.address;
+    one["port"] = host.port;
     all.push_back({make_conninfo(one), patience});
   }
   return all;

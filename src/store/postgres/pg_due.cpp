@@ -1,26 +1,30 @@
 // What time brings: jobs that may be taken, leases that are over, runs that may be purged.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
+#include "base/seeded_bug.hpp"
 #include "store/postgres/pg_tables.hpp"
 
 namespace latchkey::pg {
 
-void PgTables::load_ready(const ReadyName& name, std::vector<ReadyItem> items, bool are_all) {
-  std::ranges::sort(items, [](const ReadyItem& a, const ReadyItem& b) {
+void PgTables::load_ready(const ReadyName& name, ReadyList list) {
+  std::ranges::sort(list.items, [](const ReadyItem& a, const ReadyItem& b) {
     return std::tie(b.priority, a.due_at, a.lo) < std::tie(a.priority, b.due_at, b.lo);
   });
-  ready_[name] = {std::move(items), are_all};
+  ready_[name] = std::move(list);
 }
 
 std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
+  end_command();  // what is left out is not known yet
   const ReadyName name{request.tenant, request.functions};
   const auto list = ready_.find(name);
   if (list == ready_.end()) {
     needs_.ready[name].count += request.limit;
     throw Missing{};
   }
-  const auto& [items, are_all] = list->second;
+  const auto& [items, are_all, no_late] = list->second;
   // Another take of this batch may have had it.
   const auto may_be_ready = [&](Seq seq) {
     const auto known = runs_.find(seq);
@@ -30,13 +34,23 @@ std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
     return queued && run->waiting_for == 0 && queued->due_at <= now;
   };
   std::vector<Seq> found;
+  bool leaves_out = false;
   for (const ReadyItem& item : items)
-    for (Seq seq = item.lo; seq <= item.hi && found.size() < request.limit; ++seq)
-      if (may_be_ready(seq)) found.push_back(seq);
-  if (found.size() < request.limit && !are_all) {
+    for (Seq seq = item.lo; seq <= item.hi && found.size() < request.limit; ++seq) {
+      if (!may_be_ready(seq)) continue;
+      if (left_out_.contains(seq)) {
+        leaves_out = true;
+      } else {
+        found.push_back(seq);
+      }
+    }
+  // However many are left out, others may wait behind them.
+  const bool may_be_more = !are_all || (leaves_out && !no_late);
+  if (found.size() < request.limit && may_be_more) {
     ReadyWish& wish = needs_.ready[name];
     wish.count += request.limit;
     wish.is_second = true;
+    wish.no_late |= leaves_out;
     throw Missing{};
   }
   need_all(found);
@@ -68,12 +82,17 @@ std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
   return ids;
 }
 
+// What one lacks is asked for together with what the others lack, when all have been tried.
 bool PgTables::do_apart(RunId run, const std::function<void()>& act) {
   const std::size_t steps = undo_.size(), runs = undo_runs_.size();
   try {
     act();
-  } catch (const Held&) {
+  } catch (const Missing&) {
     undo_to(steps, runs);
+    go_again();
+    return false;
+  } catch (const Held&) {
+    if (!LK_SEEDED(left_out_half_done)) undo_to(steps, runs);
     left_out_.insert(seq_in(run));
     return false;
   }
@@ -97,25 +116,78 @@ PgTables::LeftOut PgTables::left_out() const {
   return out;
 }
 
+void PgTables::find_letters_of(const std::vector<Seq>& locked, Seq from, Seq to) {
+  const std::string name = "letters of:" + std::to_string(from) + "/" + std::to_string(to);
+  const auto question = [&] {
+    return Statement{
+        "SELECT m.seq, m.letter, (SELECT l.acknowledged_at IS NULL FROM latchkey.dead_letters l WHERE l.number = "
+        "m.letter) FROM latchkey.dead_letter_members m WHERE m.seq BETWEEN $1 AND $2",
+        Params().add(from).add(to)};
+  };
+  bool all = true;
+  for (const Seq seq : locked) {
+    const RunSlot* slot = find_slot(seq);
+    const bool is_peeked = slot && slot->stored == Place::peeked;
+    if (is_peeked) needs_.runs.insert(seq);
+    all &= slot && !is_peeked;
+  }
+  if (!all) {
+    needs_.questions.emplace_back(name, question());
+    throw Missing{};
+  }
+  const Rows& rows = ask(name, question);
+  letters_of_.clear();
+  for (int row = 0; row < rows.size(); ++row) {
+    LettersOf& of = letters_of_[rows.integer(row, 0)];
+    of.numbers.insert(rows.integer(row, 1));
+    of.is_unread |= rows.boolean(row, 2);
+  }
+}
+
+namespace {
+
+// So many in one transaction, however many there are: whoever shares it waits for them.
+constexpr int kNamesAtOnce = 2000;
+constexpr const char* kOldNames = "old names";
+
+Statement find_old_names(Instant before) {
+  return {fmt::format("SELECT b.id FROM latchkey.batches b WHERE abs(b.at) < $1 ORDER BY abs(b.at) LIMIT {} FOR UPDATE "
+                      "SKIP LOCKED",
+                      kNamesAtOnce),
+          Params().add(to_ms(before))};
+}
+
+}  // namespace
+
+void plan_old_names(Needs& needs, Instant before) { needs.questions.emplace_back(kOldNames, find_old_names(before)); }
+
+bool PgTables::erase_old_names(Instant before) {
+  const Rows& rows = ask(kOldNames, [&] { return find_old_names(before); });
+  if (rows.empty()) return false;
+  Column names{Type::uuid};
+  for (int row = 0; row < rows.size(); ++row) names.add(rows.uuid(row, 0));
+  write({"DELETE FROM latchkey.batches WHERE id = ANY($1)", Params().add(names)});
+  return rows.size() == kNamesAtOnce;
+}
+
 // The mark is a sequence: it is kept even when the slice is not, which only means that these are looked at later.
 PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
   const Rows& rows = ask("purge:" + std::to_string(limit), [&] {
     return Statement{
-        "SELECT r.seq, r.created_at, (SELECT bool_or((SELECT l.acknowledged_at IS NULL FROM latchkey.dead_letters l "
-        "WHERE l.number = m.letter)) FROM latchkey.dead_letter_members m WHERE m.seq = r.seq) FROM "
-        "latchkey.runs r WHERE r.seq > (SELECT last_value FROM latchkey.purged) ORDER BY r.seq LIMIT $1",
+        "SELECT r.seq, r.created_at FROM latchkey.runs r WHERE r.seq > (SELECT last_value FROM latchkey.purged) ORDER "
+        "BY r.seq LIMIT $1",
         Params().add(std::int64_t{limit})};
   });
   // In the order of their counters, which is nearly that of time: a whole slice of younger ones is the end.
   std::vector<Seq> found;
-  for (int row = 0; row < rows.size(); ++row) {
-    if (rows.integer(row, 1) > to_ms(made_by)) continue;
-    found.push_back(rows.integer(row, 0));
-    unread_.try_emplace(found.back(), rows.boolean(row, 2));
-  }
+  for (int row = 0; row < rows.size(); ++row)
+    if (rows.integer(row, 1) <= to_ms(made_by)) found.push_back(rows.integer(row, 0));
   const bool is_end = rows.size() < static_cast<int>(limit) || found.empty();
-  std::erase_if(found, [&](Seq seq) { return busy_.contains(seq); });  // the next round's
-  need_all(found);
+  if (!found.empty()) {
+    const Seq from = found.front(), to = found.back();
+    std::erase_if(found, [&](Seq seq) { return busy_.contains(seq); });  // the next round's
+    find_letters_of(found, from, to);
+  }
   PurgeSlice slice;
   slice.more = limit > 0 && !is_end;
   for (const Seq seq : found) {

@@ -10,18 +10,9 @@ using namespace pg;
 
 // --- keys that somebody is inserting --------------------------------------------------------------------------------
 
-// Of those that were tried.
-std::set<Uuid> PostgresStore::keys_of(const Batch& batch) const {
-  Needs needs;
-  for (const auto& command : batch)
-    if (!is_held(*command)) command->plan(needs);
-  needs.keys.insert(needs.new_keys);
-  const auto& keys = needs.keys.sorted();
-  return {keys.begin(), keys.end()};
-}
-
+// As a whole: one that goes in parts leaves out what is held by itself.
 bool PostgresStore::is_held(PgCommand& command) const {
-  if (held_.empty()) return false;
+  if (held_.empty() || command.manner == PgCommand::Manner::in_parts) return false;
   Needs needs;
   command.plan(needs);
   needs.keys.insert(needs.new_keys);

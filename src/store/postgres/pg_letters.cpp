@@ -1,5 +1,7 @@
 // Dead letters of a batch, and tokens. The open entry is kept with the batch: many runs may fail into it at once. All
 // else is asked.
+#include "base/hex.hpp"
+#include "base/sha256.hpp"
 #include "store/listing.hpp"
 #include "store/packing.hpp"
 #include "store/postgres/letter_columns.hpp"
@@ -33,14 +35,10 @@ Uuid PgTables::add_dead_letter(const Run& run) {
   return letter.id;
 }
 
+// Of a run of the slice that is purged.
 bool PgTables::has_unread_dead_letter(RunId run) {
-  if (const auto known = unread_.find(seq_in(run)); known != unread_.end()) return known->second;
-  return !ask(name_of("unread", run), [&] {
-            return Statement{
-                "SELECT 1 FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = "
-                "m.letter WHERE m.seq = $1 AND l.acknowledged_at IS NULL LIMIT 1",
-                Params().add(seq_in(run))};
-          }).empty();
+  const auto of = letters_of_.find(seq_in(run));
+  return of != letters_of_.end() && of->second.is_unread;
 }
 
 std::optional<Uuid> PgTables::dead_letter_of(const Run& run) {
@@ -133,18 +131,10 @@ bool PgTables::add_step(const DeadLetterMember& member, const MemberStep& step) 
 }
 
 void PgTables::erase_members(RunId run) {
-  const Rows& rows = ask(name_of("letters_of", run), [&] {
-    return Statement{"SELECT DISTINCT letter FROM latchkey.dead_letter_members WHERE seq = $1",
-                     Params().add(seq_in(run))};
-  });
-  if (rows.empty()) return;
-  write({"DELETE FROM latchkey.dead_letter_members WHERE seq = $1", Params().add(seq_in(run))});
-  write({"DELETE FROM latchkey.dead_letter_steps WHERE seq = $1", Params().add(seq_in(run))});
-  for (int row = 0; row < rows.size(); ++row)
-    write(
-        {"DELETE FROM latchkey.dead_letters WHERE number = $1 AND acknowledged_at IS NOT NULL AND NOT EXISTS "
-         "(SELECT 1 FROM latchkey.dead_letter_members WHERE letter = $1)",
-         Params().add(rows.integer(row, 0))});
+  const auto of = letters_of_.find(seq_in(run));
+  if (of == letters_of_.end()) return;
+  remember(erased_members_, seq_in(run));
+  erased_members_[seq_in(run)] = of->second.numbers;
 }
 
 bool PgTables::add_token(const TokenRecord& token) {
@@ -171,11 +161,12 @@ bool PgTables::revoke_token(const std::string& id, Instant now) {
 // owns a run, in however long a transaction, is not in the way.
 void PgTables::add_all_duplicates(std::span<const DuplicateNote> notes) {
   Column seqs{Type::int8};
-  std::string name;
+  Sha256 digest;
   for (const DuplicateNote& note : notes) {
     seqs.add(seq_in(note.run));
-    name += to_string(note.run);
+    digest.add(std::string_view(reinterpret_cast<const char*>(note.run.bytes.data()), note.run.bytes.size()));
   }
+  const std::string name = to_hex(digest.finish());
   const auto question = [&](const char* sql) { return [&seqs, sql] { return Statement{sql, Params().add(seqs)}; }; };
   const Rows& held = ask("noted:" + name, question("SELECT r.seq, r.id, r.tenant FROM latchkey.runs r WHERE r.seq = "
                                                    "ANY($1) ORDER BY r.seq FOR UPDATE SKIP LOCKED"));
@@ -189,16 +180,20 @@ void PgTables::add_all_duplicates(std::span<const DuplicateNote> notes) {
   for (int row = 0; row < stored.size(); ++row)
     before.emplace(stored.integer(row, 0), decode_duplicates(stored.bytes(row, 1)));
   for (const DuplicateNote& note : notes) {
-    const auto tenant = tenants.find(note.run);
-    if (tenant == tenants.end()) continue;
+    if (!tenants.contains(note.run)) continue;
     remember(seen_, note.run);
-    Duplicates& seen = seen_.try_emplace(note.run, before[seq_in(note.run)]).first->second;
-    merge_duplicates(seen, note.seen);
-    write(
-        {"INSERT INTO latchkey.duplicates (seq, tenant, seen) VALUES ($1, $2, $3) ON CONFLICT (seq) DO UPDATE SET seen "
-         "= excluded.seen",
-         Params().add(seq_in(note.run)).add(tenant->second).add_bytes(encode_duplicates(seen))});
+    merge_duplicates(seen_.try_emplace(note.run, before[seq_in(note.run)]).first->second, note.seen);
   }
+  if (tenants.empty()) return;
+  Column seq{Type::int8}, of{Type::text}, seen{Type::bytes};
+  for (const auto& [run, tenant] : tenants) {
+    seq.add(seq_in(run));
+    of.add(tenant);
+    seen.add(encode_duplicates(seen_.at(run)));
+  }
+  Statement all = Bulk{{{"seq", &seq}, {"tenant", &of}, {"seen", &seen}}}.insert_into("latchkey.duplicates");
+  all.sql += " ON CONFLICT (seq) DO UPDATE SET seen = excluded.seen";
+  write(std::move(all));
 }
 
 }  // namespace latchkey::pg

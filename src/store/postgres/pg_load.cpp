@@ -12,10 +12,13 @@ using namespace pg;
 
 namespace {
 
-// A sub-select: read once, so that an index can be asked by it.
-constexpr const char* kClock = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
 // Blocks that jobs are taken from are rarely smaller than this, where it matters: a first look at so many fewer.
 constexpr std::uint32_t kBlockGuess = 50;
+// Thousands of counters that are drawn beyond what is needed: other lanes take of them while this one waits for its
+// own, and then it has to come again.
+constexpr std::int64_t kSpare = 8;
+// Lists of functions that are asked for; whoever asks for ever other ones begins anew.
+constexpr std::size_t kMarksMost = 10'000;
 // How often the jobs that are due are looked at from the very first, and how far back otherwise.
 constexpr Duration kWholeEvery = std::chrono::seconds{1}, kMarkSlack = std::chrono::milliseconds{200};
 
@@ -190,23 +193,29 @@ class PostgresStore::Loading {
                           .lo = rows.integer(row, 0),
                           .hi = rows.integer(row, 0)});
     };
+    // Where somebody is known to hold what they need, late ones are the sweep's.
+    const bool no_late = wish.no_late || !store_.find_left_out().runs.empty();
+    const std::string timely =
+        no_late ? " AND (s.deadline IS NULL OR s.deadline > " + store_now("$3") + ")" : std::string();
     const std::string of_blocks = std::string("SELECT ") + kBlockColumns;
     const std::string of_states = std::string("SELECT s.seq, ") + kStateColumns + ", s.priority";
     if (name.tenant) {
       add(find_ready(name, kReadyBlocks, of_blocks, "", "b.priority DESC, b.due, b.lo", blocks), load_blocks);
-      add(find_ready(name, kReadyStates, of_states, "", "s.priority DESC, s.at, s.seq", wish.count), load_states);
+      add(find_ready(name, kReadyStates, of_states, timely, "s.priority DESC, s.at, s.seq", wish.count), load_states);
     } else {
       add(find_ready(name, kReadyBlocks, of_blocks, " AND b.priority <> 0", "b.priority DESC, b.due, b.lo", blocks),
           load_blocks);
       add_ready_from_mark(name, of_blocks, blocks, load_blocks);
-      add(find_ready(name, kReadyStates, of_states, " AND s.priority <> 0", "s.priority DESC, s.at, s.seq", wish.count),
+      add(find_ready(name, kReadyStates, of_states, " AND s.priority <> 0" + timely, "s.priority DESC, s.at, s.seq",
+                     wish.count),
           load_states);
-      add(find_ready(name, kReadyStates, of_states, " AND s.priority = 0", "s.at, s.seq", wish.count), load_states);
+      add(find_ready(name, kReadyStates, of_states, " AND s.priority = 0" + timely, "s.at, s.seq", wish.count),
+          load_states);
     }
     // Behind the last of them.
-    handlers_.back() = [this, name, items, are_all, last = handlers_.back()](const Rows& rows) {
+    handlers_.back() = [this, name, items, are_all, no_late, last = handlers_.back()](const Rows& rows) {
       last(rows);
-      tables_.load_ready(name, std::move(*items), *are_all);
+      tables_.load_ready(name, {std::move(*items), *are_all, no_late});
     };
   }
 
@@ -214,6 +223,7 @@ class PostgresStore::Loading {
   // What was committed late, with a due time before the mark, is found when the whole is looked at.
   void add_ready_from_mark(const ReadyName& name, const std::string& columns, std::uint32_t limit,
                            std::function<void(const Rows&)> load) {
+    if (store_.ready_marks_.size() >= kMarksMost) store_.ready_marks_.clear();
     ReadyMark& mark = store_.ready_marks_[name];
     const Duration at = store_.host_.elapsed();
     const bool is_whole = !mark.from || at - mark.looked >= kWholeEvery;
@@ -291,7 +301,7 @@ class PostgresStore::Loading {
     const std::size_t left = store_.counters_.left();
     if (needs_.counters <= left) return;
     add({"SELECT nextval('latchkey.counters') FROM generate_series(1, $1)",
-         Params().add(static_cast<std::int64_t>((needs_.counters - left + kDrawn - 1) / kDrawn))},
+         Params().add(static_cast<std::int64_t>((needs_.counters - left + kDrawn - 1) / kDrawn) + kSpare)},
         [this](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row)
             store_.counters_.add(static_cast<std::uint64_t>(rows.integer(row, 0)));
@@ -314,15 +324,21 @@ class PostgresStore::Loading {
       questions_.push_back(handlers_.size() - 1);
     }
     add_counters();
-    add({std::string("SELECT nextval('latchkey.fences'), ") + kClock + ", pg_backend_pid()::bigint, now()::text", {}},
-        [&](const Rows& rows) {
+    // Behind a pooler the server may be another one than at the last transaction, whose fences have not jumped yet.
+    const bool asks_place = !connection_.does_keep_plans();
+    add({std::string("SELECT nextval('latchkey.fences'), ") + kClock + ", pg_backend_pid()::bigint, now()::text, " +
+             "(SELECT last_value FROM latchkey.clock)" + (asks_place ? ", (" + kPlace + ")" : ""),
+         {}},
+        [&, asks_place](const Rows& rows) {
+          if (asks_place && rows.bytes(0, 5) != store_.place_)
+            throw Failure("", "another server answers than the one that was connected to", true);
           tables_.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
           // A pooler that shows its server's process as its own would have us use others' sessions.
           if (connection_.does_keep_plans() && !connection_.is_served_by(rows.integer(0, 2)))
             throw Failure("26000", "another session answers than the one that was connected to", false);
           // Anew each time: what a later round finds may have been written after the first.
           attempt.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
-          store_.database_clock_.set(from_ms(rows.integer(0, 1)));
+          store_.see_clock(from_ms(rows.integer(0, 1)), rows.integer(0, 4));
           now = store_.clock_->now();
         });
     auto results = co_await connection_.run(store_.settings_.reply_max);

@@ -1,11 +1,12 @@
 // Connections as the lanes use them, and what is told to others on them.
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <limits>
+#include <algorithm>
 
 #include "store/postgres/hosts.hpp"
 #include "store/postgres/pg_store.hpp"
+#include "store/postgres/presence.hpp"
+#include "store/postgres/transaction_settings.hpp"
 
 namespace latchkey {
 
@@ -16,31 +17,20 @@ namespace {
 // More than any server can have drawn that its successor does not know of.
 constexpr std::int64_t kFencesLost = 1'000'000'000, kCountersLost = 1'000'000;
 
-// Every transaction begins so. Plans must not depend on what the tables were like when they were last analysed, or on
-// the first batch that came: every statement is made for its indexes.
-std::string settings_for(bool session) {
-  std::string sql;
-  for (const auto& [name, value] : {std::pair{"role", "latchkey_engine"},
-                                    {"search_path", "pg_catalog, pg_temp"},
-                                    {"lock_timeout", "50ms"},
-                                    {"enable_seqscan", "off"},
-                                    {"enable_hashjoin", "off"},
-                                    {"enable_mergejoin", "off"},
-                                    {"enable_bitmapscan", "off"},
-                                    {"jit", "off"},
-                                    {"plan_cache_mode", "force_generic_plan"},
-                                    {"idle_in_transaction_session_timeout", "5s"}})
-    sql += fmt::format("{}set_config('{}', '{}', {})", sql.empty() ? "SELECT " : ", ", name, value, !session);
-  return sql;
+// Beside what holds for all. Plans must not depend on the first batch that came either.
+std::string settings_for(Lasting lasting) {
+  return make_settings(lasting, {{"role", "'latchkey_engine'"},
+                                 {"lock_timeout", "'50ms'"},
+                                 {"plan_cache_mode", "'force_generic_plan'"},
+                                 {"statement_timeout", "'0'"},
+                                 {"DateStyle", "'ISO'"},
+                                 {"idle_in_transaction_session_timeout", "'5s'"}});
 }
 
 // The path is never the database's or the role's: what somebody put there, an operator say, would run as the engine.
 constexpr const char* kAsEngine =
-    "SELECT set_config('role', 'latchkey_engine', true), set_config('search_path', 'pg_catalog, pg_temp', true)";
-constexpr const char* kHere =
-    "(SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline "
-    "FROM pg_control_system()) h";
-
+    "SELECT pg_catalog.set_config('role', 'latchkey_engine', true), "
+    "pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 }  // namespace
 
 Task<std::unique_ptr<Connection>> PostgresStore::connect() {
@@ -73,49 +63,57 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
 
 // What every transaction needs is said once where the session is ours for good; behind a pooler each says it itself.
 Task<void> PostgresStore::settle_in(Connection& connection) {
-  connection.add("SELECT pg_backend_pid()::bigint");
+  connection.add("SELECT pg_catalog.pg_backend_pid()::bigint");
   const auto process = co_await connection.run(settings_.reply_max);
   if (!connection.is_served_by(process.back().integer(0, 0))) co_return;
-  connection.add(settings_for(true));
+  connection.add(settings_for(Lasting::session));
   co_await connection.run(settings_.reply_max);
   connection.keep_plans();
 }
 
 void PostgresStore::begin(Connection& connection) {
-  static const std::string settings = settings_for(false);
-  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
+  static const std::string settings = settings_for(Lasting::transaction);
+  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
   if (!connection.does_keep_plans()) connection.add(settings);
 }
 
-// A connection that went silent may live on at the server's end, amid a transaction that holds what others need.
+// A connection that went silent may live on at the server's end, amid a transaction that holds what others need. Only
+// one that waits for us is ended: a commit that waits for its standby would be shown to everybody, and the standby may
+// never have it.
 Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) {
-  const auto [pid, since] = *std::exchange(attempt.backend, std::nullopt);
+  const auto [pid, since] = *attempt.backend;
   // As who connected: the engine may neither see nor end another's session.
   connection.add("BEGIN");
-  connection.add("SELECT set_config('role', 'none', true), set_config('search_path', 'pg_catalog, pg_temp', true)");
+  connection.add(
+      "SELECT pg_catalog.set_config('role', 'none', true), "
+      "pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)");
   connection.add(
       {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND xact_start = $2::text::timestamptz "
-       "AND usename = session_user",
+       "AND usename = session_user AND wait_event_type = 'Client'",
        Params().add(pid).add(std::string_view(since))});
   connection.add("COMMIT");
   co_await connection.run(settings_.reply_max);
+  // Not before: where this connection goes silent too, the next one has to end it.
+  attempt.backend.reset();
 }
 
 // Another server than last time (a standby that was promoted, a backup that was restored) may not have what the last
 // one promised: fences that were drawn there must not be drawn again, and who holds a lease by its word holds none.
 Task<void> PostgresStore::look_around(Connection& connection) {
   connection.add(kAsEngine);
-  connection.add(
-      "SELECT FROM latchkey.place p WHERE p.system = (SELECT system_identifier::text FROM pg_control_system()) AND "
-      "p.timeline = substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)");
-  const auto same = co_await connection.run(settings_.reply_max);
-  if (!same.back().empty()) co_return;
-  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED");
+  connection.add(std::string("SELECT h.system || ' ' || h.timeline, (p.system, p.timeline) = (h.system, h.timeline) "
+                             "FROM latchkey.place p, ") +
+                 kHere);
+  const auto found = co_await connection.run(settings_.reply_max);
+  const std::string here(found.back().empty() ? "" : found.back().bytes(0, 0));
+  if (!found.back().empty() && found.back().boolean(0, 1)) co_return see_place(here);
+  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
   // Everybody who comes here waits for who was first: one that went silent must not hold up them all.
   connection.add(
-      "SELECT set_config('role', 'latchkey_engine', true), set_config('search_path', 'pg_catalog, pg_temp', true), "
-      "set_config('lock_timeout', '5s', true), "
-      "set_config('idle_in_transaction_session_timeout', '2s', true)");
+      "SELECT pg_catalog.set_config('role', 'latchkey_engine', true), "
+      "pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), "
+      "pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('enable_seqscan', 'off', true), "
+      "pg_catalog.set_config('idle_in_transaction_session_timeout', '2s', true)");
   connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
                  " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");
   const auto moved = co_await connection.run(settings_.reply_max);
@@ -130,18 +128,48 @@ Task<void> PostgresStore::look_around(Connection& connection) {
     // But for what somebody holds: whoever does has asked this server, by its word, since it became the one. Their
     // leases end by themselves.
     connection.add(
-        {"UPDATE latchkey.blocks SET lease_until = $1 WHERE lo IN (SELECT b.lo FROM latchkey.blocks b WHERE b.session "
-         "IS NOT NULL AND b.lease_until > $1 FOR UPDATE SKIP LOCKED)",
+        {"UPDATE latchkey.blocks SET lease_until = $1 WHERE ctid = ANY(ARRAY(SELECT b.ctid FROM latchkey.blocks b "
+         "WHERE "
+         "b.session IS NOT NULL AND b.lease_until > $1 FOR UPDATE SKIP LOCKED))",
          now});
     connection.add(
         {"UPDATE latchkey.states SET lease_until = $1, deadline = CASE deadline WHEN lease_until THEN $1 ELSE "
-         "deadline END WHERE seq IN (SELECT s.seq FROM latchkey.states s WHERE s.status = 1 AND s.lease_until > $1 FOR "
-         "UPDATE SKIP LOCKED)",
+         "deadline END WHERE ctid = ANY(ARRAY(SELECT s.ctid FROM latchkey.states s WHERE s.deadline IS NOT NULL AND "
+         "s.status = 1 AND s.lease_until > $1 FOR UPDATE SKIP LOCKED))",
          now});
     next_deadline_ms_ = to_ms(clock_->now());
   }
   connection.add("COMMIT");
   co_await connection.run(settings_.reply_max);
+  // Not before: a lane behind a pooler takes it for a place where fences have jumped.
+  if (!here.empty()) see_place(here);
+}
+
+// What was kept in memory of another server's answers may be lost here.
+void PostgresStore::see_place(std::string_view name) {
+  if (place_ == name) return;
+  const bool is_first = place_.empty();
+  place_ = name;
+  if (is_first) return;
+  era_ += 1;
+  counters_.forget();
+  heads_.clear();
+  tenants_.clear();
+}
+
+// The database's time, and the mark that no server's time has passed. One that was ahead of the database's when its
+// clock was set, or only read it while it was wrong, has others follow: or it would end their leases before they are
+// over.
+void PostgresStore::see_clock(Instant database, std::int64_t mark_ms) {
+  database_clock_.set(database);
+  clock_mark_ms_ = mark_ms;
+  if (!settings_.clock) clock_->catch_up(from_ms(mark_ms) - kMarkAhead);
+}
+
+void PostgresStore::add_clock_mark(Connection& connection, Instant now) {
+  clock_mark_ms_ = to_ms(now + kMarkAhead);
+  connection.add(
+      {"SELECT setval('latchkey.clock', greatest(last_value, $1)) FROM latchkey.clock", Params().add(clock_mark_ms_)});
 }
 
 void PostgresStore::note_place() {
@@ -164,12 +192,35 @@ Task<void> PostgresStore::watch_deadline() {
     try {
       if (!connection || connection->is_lost()) connection = co_await connect_plainly();
       connection->add(kAsEngine);
+      connection->add(kPlace);
+      connection->add(std::string("SELECT ") + kClock + ", last_value FROM latchkey.clock");
       connection->add(kNextDeadline);
       const auto results = co_await connection->run(settings_.reply_max);
+      const Rows& clock = results[results.size() - 2];
+      if (results[results.size() - 3].bytes(0, 0) != place_) co_await look_around(*connection);
+      see_clock(from_ms(clock.integer(0, 0)), clock.integer(0, 1));
+      // Others are to know of a time that they cannot read from the database.
+      const Instant now = clock_->now();
+      if (!settings_.clock && now > from_ms(clock.integer(0, 0)) + kMarkAhead && to_ms(now) >= clock_mark_ms_)
+        add_clock_mark(*connection, now);
       next_deadline_ms_ = question.answer(results.back());
+      co_await show_presence(*connection);
     } catch (const Failure&) {
       connection.reset();
     }
+  }
+}
+
+// Waits for whoever looks, or keeps us from it, but not for long: leases that end are watched for on the same
+// connection.
+Task<void> PostgresStore::show_presence(Connection& connection) {
+  connection.add(kAsEngine);
+  connection.add("SELECT set_config('lock_timeout', '500ms', true)");
+  connection.add(kShowPresence);
+  try {
+    co_await connection.run(settings_.reply_max);
+  } catch (const Failure& found) {
+    if (found.lost) throw;
   }
 }
 
@@ -198,7 +249,7 @@ Task<void> PostgresStore::tell_news() {
     has_news_ = false;
     try {
       if (!connection || connection->is_lost()) connection = co_await connect_plainly();
-      connection->add("SELECT pg_notify('latchkey_work', '')");
+      connection->add("SELECT pg_catalog.pg_notify('latchkey_work', '')");
       co_await connection->run(settings_.reply_max);
     } catch (const Failure&) {
       connection.reset();

@@ -40,8 +40,9 @@ Result<std::optional<Run>> PostgresStore::find(const std::optional<std::string>&
 
 Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
   return read([&](Reading& reading) {
-    auto run = first_of(reading.run(name.tenant, {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"),
-                                                  Params().add(name_key(name.hash))}));
+    auto run =
+        first_of(reading.run(std::nullopt, {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"),
+                                            Params().add(name_key(name.hash))}));
     if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
       run.reset();
     return run;

@@ -1,17 +1,15 @@
 #include "store/postgres/pg_store.hpp"
 
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
-#include <limits>
+
+#include "base/assert.hpp"
 
 namespace latchkey {
-namespace {
-
-constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
-
-}  // namespace
 
 Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings settings, Clock& clock, Random& random) {
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(settings), clock, random));
@@ -27,6 +25,7 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   store->lanes_left_ = store->settings_.lanes;
   for (unsigned lane = 0; lane < store->settings_.lanes; ++lane) store->spawn(store->work());
   store->spawn(store->work_slowly());
+  store->spawn(store->refuse_waiting());
   store->spawn(store->tell_news());
   store->spawn(store->watch_deadline());
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
@@ -39,11 +38,18 @@ PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& ra
       random_(random),
       database_clock_(clock),
       sessions_(settings_.url, settings_.readers, clock, settings_.reply_max),
-      next_deadline_ms_(kNoDeadline) {}
+      next_deadline_ms_(kNever) {}
 
 void PostgresStore::spawn(Task<void> task) {
   tasks_left_ += 1;
-  boost::asio::co_spawn(context_, std::move(task), [this](const std::exception_ptr&) {
+  boost::asio::co_spawn(context_, std::move(task), [this](const std::exception_ptr& unforeseen) {
+    // Callers would wait for ever: to begin anew is safe, to go on with a lane less is not.
+    if (unforeseen) try {
+        std::rethrow_exception(unforeseen);
+      } catch (const std::exception& what) {
+        spdlog::critical("postgres: a task ended by an error: {}", what.what());
+      }
+    LK_ASSERT(!unforeseen);
     if (--tasks_left_ == 0) close_limit_.stop();  // or the thread would wait for it
   });
 }
@@ -84,29 +90,34 @@ PostgresStore::~PostgresStore() {
 void PostgresStore::check_security() {
   const pg::Rows problems = sessions_.run(std::nullopt, {"SELECT problem FROM latchkey.check_security()", {}});
   if (problems.empty()) return;
+  constexpr int kTold = 10;  // one GRANT on all tables makes dozens
   std::string all;
-  for (int row = 0; row < problems.size(); ++row) all += (row ? "; " : "") + std::string(problems.bytes(row, 0));
+  for (int row = 0; row < std::min(problems.size(), kTold); ++row)
+    all += (row ? "; " : "") + std::string(problems.bytes(row, 0));
+  if (problems.size() > kTold)
+    all += fmt::format("; and {} more (SELECT * FROM latchkey.check_security())", problems.size() - kTold);
   throw TablesError(Code::STORE_FORMAT, "tenants are not kept apart in this database: " + all);
 }
 
 void PostgresStore::read_marks() {
   using namespace pg;
   const Rows state = sessions_.run(
-      std::nullopt, {std::string("SELECT (") + kNextDeadline +
-                         "), (extract(epoch FROM clock_timestamp()) * 1000)::bigint, last_value FROM latchkey.clock",
-                     {}});
+      std::nullopt,
+      {std::string("SELECT (") + kNextDeadline + "), " + kClock + ", last_value FROM latchkey.clock", {}});
   if (!state.is_null(0, 0)) next_deadline_ms_ = state.integer(0, 0);
   database_clock_.set(from_ms(state.integer(0, 1)));
   Clock& clock = settings_.clock ? *settings_.clock : static_cast<Clock&>(database_clock_);
   clock_mark_ms_ = state.integer(0, 2);
   // The mark is ahead of what was used: only a clock that was set back needs it.
   const bool was_set_back = to_ms(clock.now()) + kMarkAhead.count() < clock_mark_ms_;
-  clock_.emplace(clock, was_set_back ? from_ms(clock_mark_ms_) : Instant{});
+  // A test's clock is every store's: nobody is ahead of anybody by it.
+  const auto ahead = settings_.clock ? StoreClock::Ahead::keeps_pace : StoreClock::Ahead::slows_down;
+  clock_.emplace(clock, was_set_back ? from_ms(clock_mark_ms_) : Instant{}, ahead);
 }
 
 std::optional<Instant> PostgresStore::next_deadline() {
   const std::int64_t ms = next_deadline_ms_;
-  return ms == kNoDeadline ? std::nullopt : std::optional(from_ms(ms));
+  return ms == kNever ? std::nullopt : std::optional(from_ms(ms));
 }
 
 std::optional<Error> PostgresStore::find_failure() {

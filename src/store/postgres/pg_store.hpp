@@ -54,7 +54,16 @@ class PgCommand {
   virtual void apply(Applying with) = 0;
   // Once, after the commit, or with the error that befell it.
   virtual void finish(const Error* error) = 0;
+  // How its caller has it.
+  enum class Manner : std::uint8_t {
+    whole,
+    in_parts,  // it leaves out what is held, and sees to that itself
+    noted      // nothing is told of a commit that stays unknown: asking again would be doing it again
+  };
+  Manner manner = Manner::whole;
   bool is_applied = false;
+  Duration submitted{};                // when, by the host's steady clock
+  std::size_t bytes = 0;               // that it brings along, about
   std::optional<Duration> held_since;  // since when somebody's open transaction has held it up
 };
 
@@ -84,6 +93,7 @@ class PostgresStore final : public Store, private Records {
   std::optional<Error> find_failure() override;
   void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_->now(); }
+  std::uint64_t era() const override { return era_; }
   std::optional<Instant> next_deadline() override;
   void close_soon() override;
   Records& records() override { return *this; }
@@ -91,6 +101,7 @@ class PostgresStore final : public Store, private Records {
  private:
   using Batch = std::vector<std::unique_ptr<PgCommand>>;
   static constexpr Duration kMarkAhead = std::chrono::seconds{1};
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();  // a deadline
 
   PostgresStore(PostgresSettings settings, Clock& clock, Random& random);
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
@@ -104,7 +115,12 @@ class PostgresStore final : public Store, private Records {
   Result<bool> revoke_token(const std::string& id) override;
 
   template <class T, class Plan, class Apply>
-  void submit(Done<T> done, Plan plan, Apply apply);
+  void submit(Done<T> done, Plan plan, Apply apply, std::size_t bytes = 0,
+              PgCommand::Manner manner = PgCommand::Manner::whole);
+  // Many, each on its own: `plan(needs, request)`. What is held is asked for again by itself, all that has the same
+  // `name(request)` in its order; the others do not wait for it, the answer does.
+  template <auto one, class Request, class Reply, class Plan, class Name>
+  void submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name);
   template <class T, class Plan, class Apply>
   Result<T> call(Plan plan, Apply apply);
   template <class Read>
@@ -115,6 +131,9 @@ class PostgresStore final : public Store, private Records {
   void read_marks();
   // Which server this is, the first time.
   void note_place();
+  void see_place(std::string_view name);
+  void see_clock(Instant database, std::int64_t mark_ms);
+  void add_clock_mark(pg::Connection& connection, Instant now);
   // One carrying of a batch to its commit, over all its tries.
   struct Attempt {
     Uuid name;
@@ -123,13 +142,17 @@ class PostgresStore final : public Store, private Records {
     bool collided = false;                         // with somebody who was faster
     bool skips = false;                            // what is locked, instead of waiting for it
     std::map<pg::LetterName, DeadLetter> letters;  // that it opens
+    std::vector<Uuid> keys;                        // that it makes
     // Who carries it out at the server's end, since when.
     std::optional<std::pair<std::int64_t, std::string>> backend;
+    std::optional<Duration> failing_since;
   };
   struct Slow {
     std::unique_ptr<PgCommand> command;
     Duration since{};
   };
+  static constexpr std::size_t kBatchBytes = 16 << 20;
+  static constexpr Duration kRefuseEvery = std::chrono::milliseconds{250};
   static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
   static constexpr std::size_t kHeldAtOnce = 16;
   // How often letters that somebody is making are looked at: each look leaves a dead row.
@@ -139,6 +162,12 @@ class PostgresStore final : public Store, private Records {
   static constexpr Duration kUnknownMost = std::chrono::minutes{30};
   // And how long anything is tried again once close_max is over.
   static constexpr Duration kLastPatience = std::chrono::seconds{1};
+  // A sub-select: read once, so that an index can be asked by it.
+  static constexpr const char* kClock = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+  static constexpr const char* kHere =
+      "(SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline "
+      "FROM pg_control_system()) h";
+  static inline const std::string kPlace = std::string("SELECT h.system || ' ' || h.timeline FROM ") + kHere;
   static constexpr const char* kNextDeadline =
       "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
       "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
@@ -158,7 +187,6 @@ class PostgresStore final : public Store, private Records {
     std::int64_t answer(const pg::Rows& rows) const;
 
    private:
-    static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
     PostgresStore& store_;
     const std::list<std::int64_t>::iterator written_;
   };
@@ -176,6 +204,7 @@ class PostgresStore final : public Store, private Records {
   Task<void> work();
   Task<void> work_slowly();
   Task<Batch> next_batch();
+  Task<void> refuse_waiting();
   // pg_place.cpp
   Task<std::unique_ptr<pg::Connection>> connect();
   Task<std::unique_ptr<pg::Connection>> connect_plainly();
@@ -185,16 +214,23 @@ class PostgresStore final : public Store, private Records {
   Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
   Task<void> tell_news();
   Task<void> watch_deadline();
+  Task<void> show_presence(pg::Connection& connection);
   // The batch has written something that time alone changes then.
   void note_deadline(Instant written);
+  // pg_batch.cpp
   Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch);
+  Task<std::optional<pg::Failure>> carry(std::unique_ptr<pg::Connection>& connection, Batch& batch, Attempt& attempt);
+  Task<void> leave_transaction(std::unique_ptr<pg::Connection>& connection, const pg::Failure& failure,
+                               Attempt& attempt);
+  Task<bool> learns_who_holds(std::unique_ptr<pg::Connection>& connection, Attempt& attempt);
+  void answer(Batch batch);
+  Batch refuse_late(Batch batch, const pg::Failure& failure, const Attempt& attempt, Duration patience);
   Task<void> try_batch(pg::Connection& connection, Batch& batch, Attempt& attempt);
-  Task<bool> find_kept(pg::Connection& connection, const Attempt& attempt);
+  Task<bool> find_kept(pg::Connection& connection, Attempt& attempt);
   Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Attempt& attempt,
                   Instant& now);
   void put_aside(std::unique_ptr<PgCommand> command);
   // pg_held.cpp
-  std::set<Uuid> keys_of(const Batch& batch) const;
   bool is_held(PgCommand& command) const;
   Task<bool> find_held(pg::Connection& connection, std::set<Uuid> keys);
   Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
@@ -238,12 +274,16 @@ class PostgresStore final : public Store, private Records {
   std::map<pg::Seq, Duration> left_out_;  // runs of which something is held: until when sweeps pass them over
   std::map<std::pair<pg::Seq, pg::Seq>, Duration> left_out_blocks_;
   unsigned lanes_left_ = 0;
+  std::optional<Duration> outage_since_;  // since when connections have been lost, and nothing was committed
+  Alarm refuse_{context_.get_executor()};
   Alarm slow_wake_{context_.get_executor()};
   std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked
   Alarm tick_{context_.get_executor()};
   bool has_news_ = false;  // jobs were queued
   Alarm news_{context_.get_executor()};
-  std::int64_t clock_mark_ms_ = 0;  // no time beyond it was used
+  std::string place_;  // the server that was met last, and where fences have jumped if they must
+  std::atomic<std::uint64_t> era_{0};
+  std::int64_t clock_mark_ms_ = 0;  // no server has used a time beyond it, as far as is known
   std::atomic<std::int64_t> next_deadline_ms_;
   std::thread thread_;
 };

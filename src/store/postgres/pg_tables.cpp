@@ -13,6 +13,10 @@ std::size_t Counters::left() const {
   for (const auto& [next, end] : ranges_) left += end - next;
   return left;
 }
+void Counters::give_back(std::uint64_t drawn) {
+  if (ranges_.empty() || ranges_.front().first != drawn + 1) ranges_.insert(ranges_.begin(), {drawn + 1, drawn + 1});
+  ranges_.front().first = drawn;
+}
 void Counters::add(std::uint64_t first) { ranges_.emplace_back(first, first + kDrawn); }
 
 void PgTables::undo_to(std::size_t steps, std::size_t runs) {
@@ -140,6 +144,7 @@ void PgTables::set_run(Seq seq, std::optional<Run> run) {
   const Place stored = slot.stored;
   undo_runs_.emplace_back(seq, is_new ? std::nullopt : std::optional(std::move(slot)));
   slot = {std::move(run), stored, true};
+  changed_runs_.insert(seq);
 }
 
 void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
@@ -163,7 +168,7 @@ std::optional<Run> PgTables::find(RunId id) {
 
 std::optional<Run> PgTables::find_latest(const KeyName& name) {
   const Uuid key = name_key(name.hash);
-  if (busy_keys_.contains(key)) throw Held{};
+  if (busy_keys_.contains(key) || (left_keys_ && left_keys_->contains(key))) throw Held{};
   const auto at = keys_.find(key);
   if (at == keys_.end()) {
     needs_.keys.insert(key);
@@ -192,6 +197,11 @@ RunId PgTables::next_id(Instant now) {
     needs_.counters += 1;
     throw Missing{};
   }
+  // What is applied again would lack as many again, and needs these, too: others may take them meanwhile.
+  undo_.emplace_back([this, drawn = *counter] {
+    counters_.give_back(drawn);
+    needs_.counters += 1;
+  });
   return make_uuid_v7(now, *counter, random_.next());
 }
 
@@ -224,9 +234,6 @@ void PgTables::erase(const Run& run) {
     if (key->second.now == seq) set_key(*run.head, std::nullopt);
   }
   set_run(seq, std::nullopt);
-  Column erased{Type::int8};
-  erased.add(seq);
-  write({"DELETE FROM latchkey.duplicates WHERE seq = ANY($1)", Params().add(erased)});
 }
 
 // --- questions and writes of their own ------------------------------------------------------------------------------

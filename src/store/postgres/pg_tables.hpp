@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <span>
@@ -27,6 +28,10 @@ namespace latchkey::pg {
 struct Missing {};
 // Somebody else holds what it needs, or has just moved it: to be tried again later, by itself.
 struct Held {};
+// What is told of it when patience is over.
+inline Error refuse_held() {
+  return {Code::STORE_UNAVAILABLE, "somebody's open transaction holds this; nothing was changed"};
+}
 
 using LetterName = std::pair<std::string, std::string>;  // tenant, function
 
@@ -46,6 +51,12 @@ struct ReadyItem {
 struct ReadyWish {
   std::uint32_t count = 0;  // of runs
   bool is_second = false;   // the first had too few of them
+  bool no_late = false;     // not those that may be tried no more: somebody holds what ends them
+};
+struct ReadyList {
+  std::vector<ReadyItem> items;
+  bool are_all = false;
+  bool no_late = false;
 };
 
 struct Needs {
@@ -68,6 +79,8 @@ class Counters {
   std::optional<std::uint64_t> next();
   std::size_t left() const;
   void add(std::uint64_t first);
+  // The last that was drawn and has not been given back.
+  void give_back(std::uint64_t drawn);
   void forget() { ranges_.clear(); }
 
  private:
@@ -91,11 +104,26 @@ class PgTables final : public Tables {
     undo_runs_.clear();
     written_before_ = !own_writes_.empty();
     in_turn_ = false;
+    lacks_ = false;
     begin_request();
   }
-  void begin_request() { peeked_.clear(); }
+  // Something was missing: what others lack is found out as well, and then all is asked for at once.
+  void go_again() { lacks_ = true; }
+  // Throws when something was.
+  void end_command() const {
+    if (lacks_) throw Missing{};
+  }
+  // To where one request of several is undone.
+  struct Mark {
+    std::size_t steps, runs;
+  };
+  Mark begin_request() {
+    peeked_.clear();
+    return {undo_.size(), undo_runs_.size()};
+  }
+  void undo_request(Mark mark) { undo_to(mark.steps, mark.runs); }
   void undo_command() { undo_to(0, 0); }
-  // Runs made by this batch, for the cache, once they are kept.
+  // Tells the cache which runs this batch has made and which it has ended, once that is kept.
   void remember_heads();
   const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
   // Whether keys that were asked for were there.
@@ -110,6 +138,10 @@ class PgTables final : public Tables {
   void pass_over(std::set<Seq> runs) { passed_over_ = std::move(runs); }
   // Letters that this batch opens are told there before they are written.
   void tell_new_letters(std::map<LetterName, DeadLetter>& letters) { new_letters_ = &letters; }
+  // And keys that it makes.
+  void tell_new_keys(std::vector<Uuid>& keys) { new_keys_ = &keys; }
+  // Somebody is inserting these: whoever asks for one finds it Held.
+  void leave_keys(const std::set<Uuid>& keys) { left_keys_ = &keys; }
   // Whether it has looked for what is overdue.
   bool has_swept() const { return overdue_.has_value(); }
   // Whether this batch has written jobs that may be taken.
@@ -138,7 +170,7 @@ class PgTables final : public Tables {
   void load_existing_letter(const LetterName& name) {
     if (!letters_.at(name).now) busy_letters_.insert(name);
   }
-  void load_ready(const ReadyName& name, std::vector<ReadyItem> items, bool are_all);
+  void load_ready(const ReadyName& name, ReadyList list);
   void load_overdue(std::vector<ReadyItem> items) { overdue_ = std::move(items); }
   void load_answer(const std::string& question, Rows rows) { answers_.insert_or_assign(question, std::move(rows)); }
   void load_fences(std::uint64_t first) { fence_ = first, fence_end_ = first + kDrawn; }
@@ -163,6 +195,8 @@ class PgTables final : public Tables {
   // The first time stands. False when there is none.
   bool revoke_token(const std::string& id, Instant now);
   void add_all_duplicates(std::span<const DuplicateNote> notes);
+  // Names of batches that nobody asks for any more, so many at a time. Whether there are more.
+  bool erase_old_names(Instant before);
 
   // --- Tables -------------------------------------------------------------------------------------------------------
   std::optional<Run> find(RunId id) override;
@@ -211,7 +245,11 @@ class PgTables final : public Tables {
     Place stored = Place::nowhere;
     bool is_changed = false;
   };
-  using ReadyList = std::pair<std::vector<ReadyItem>, bool>;  // and whether these are all
+  // The dead letters that a run is in.
+  struct LettersOf {
+    std::set<Seq> numbers;
+    bool is_unread = false;  // one of them
+  };
 
   std::optional<DeadLetter> find_letter(const std::optional<std::string>& tenant, Uuid id);
   RunSlot& slot_of(Seq seq);
@@ -219,6 +257,8 @@ class PgTables final : public Tables {
   const Block* find_block(Seq seq) const;
   // Throws for all of them at once.
   void need_all(const std::vector<Seq>& seqs);
+  // The same of what they are in; asked for behind their locks.
+  void find_letters_of(const std::vector<Seq>& locked, Seq from, Seq to);
   // Before the first write of a request: what it saw of keys must be held.
   void hold_peeked();
   // What was changed since there were so many steps to be undone.
@@ -234,17 +274,20 @@ class PgTables final : public Tables {
   void put_key_writes(std::vector<Statement>& writes);
   void put_wait_writes(std::vector<Statement>& writes);
   void put_letter_writes(std::vector<Statement>& writes);
+  void put_member_deletes(std::vector<Statement>& writes);
 
   Random& random_;
   Counters& counters_;
   HeadCache& heads_;
   Needs needs_;
-  std::unordered_map<Seq, RunSlot> runs_;
+  std::pmr::monotonic_buffer_resource arena_;  // of what there is one of for each run: it goes all at once
+  std::pmr::unordered_map<Seq, RunSlot> runs_{&arena_};
+  Wanted<Seq> changed_runs_;  // since the last take_writes(); also some whose change was undone
   // What runs are put together from when they are asked for.
   std::map<Seq, Block> blocks_;
-  std::unordered_map<Seq, Run> rows_;
-  std::unordered_map<Seq, PlainOutcome> outcomes_;
-  std::unordered_map<Seq, std::shared_ptr<const RunHead>> own_heads_;
+  std::pmr::unordered_map<Seq, Run> rows_{&arena_};
+  std::pmr::unordered_map<Seq, PlainOutcome> outcomes_{&arena_};
+  std::pmr::unordered_map<Seq, std::shared_ptr<const RunHead>> own_heads_{&arena_};
   std::set<Seq> busy_, absent_;
   std::set<Uuid> busy_keys_;
   std::unordered_map<Uuid, KeySlot> keys_;
@@ -257,18 +300,23 @@ class PgTables final : public Tables {
   std::set<LetterName> busy_letters_;
   std::map<ReadyName, ReadyList> ready_;
   std::map<LetterName, DeadLetter>* new_letters_ = nullptr;
+  std::vector<Uuid>* new_keys_ = nullptr;
+  const std::set<Uuid>* left_keys_ = nullptr;
   std::optional<std::vector<ReadyItem>> overdue_;
   std::set<Seq> passed_over_, left_out_;
   std::map<std::string, Rows> answers_;
   std::vector<Statement> own_writes_;
-  std::map<Seq, bool> unread_;  // whether the run is in a letter that nobody has acknowledged
+  std::map<Seq, LettersOf> letters_of_;          // of the slice that is purged; only those that are in any
+  std::map<Seq, std::set<Seq>> erased_members_;  // which runs are gone from which letters
   std::uint64_t fence_ = 0, fence_end_ = 0;
   std::optional<Instant> first_deadline_;
   std::vector<std::shared_ptr<const RunHead>> made_heads_;
+  std::vector<Seq> done_;  // settled or erased by this batch
   bool changed_ = false;
   bool has_queued_ = false;
   bool has_met_keys_ = false;
   bool in_turn_ = false;
+  bool lacks_ = false;
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;
@@ -286,5 +334,8 @@ void PgTables::remember(Map& map, const typename Map::key_type& key) {
     undo_.emplace_back([&map, key, before = at->second]() mutable { map[key] = std::move(before); });
   }
 }
+
+// So that erase_old_names() need not ask.
+void plan_old_names(Needs& needs, Instant before);
 
 }  // namespace latchkey::pg

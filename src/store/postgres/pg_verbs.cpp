@@ -52,12 +52,69 @@ auto each(Many<Request> requests) {
   };
 }
 
-template <class Request>
-auto plan_runs(Many<Request> requests) {
-  return [requests](Needs& needs) {
-    for (const Request& request : *requests) needs.runs.insert(seq_in(request.id));
+// Replies in order, and which of them are still to come.
+template <class Reply>
+struct Parts {
+  std::vector<Reply> replies;
+  std::vector<std::size_t> held;
+};
+
+// What has the name of one that is held waits behind it: they keep their order.
+template <auto one, class Request, class Name>
+auto each_apart(Many<Request> requests, Name name) {
+  return [requests, name](Applying with) {
+    auto& tables = static_cast<PgTables&>(with.tables);
+    std::set<Uuid> held;
+    Parts<decltype(one(with, requests->front()))> parts;
+    parts.replies.reserve(requests->size());
+    for (const Request& request : *requests) {
+      const PgTables::Mark mark = tables.begin_request();
+      try {
+        if (!held.empty() && held.contains(name(request))) throw Held{};
+        parts.replies.push_back(one(with, request));
+      } catch (const Missing&) {
+        tables.undo_request(mark);
+        tables.go_again();
+        parts.replies.emplace_back(refuse_held());  // told to nobody
+      } catch (const Held&) {
+        tables.undo_request(mark);
+        held.insert(name(request));
+        parts.held.push_back(parts.replies.size());
+        parts.replies.emplace_back(refuse_held());
+      }
+    }
+    return parts;
   };
 }
+
+template <class Request, class Plan>
+auto plan_all(Many<Request> requests, Plan plan) {
+  return [requests, plan](Needs& needs) {
+    for (const Request& request : *requests) plan(needs, request);
+  };
+}
+
+// The answer to a call of which some is still to come.
+template <class Reply>
+struct Gathering {
+  std::vector<Reply> replies;
+  Done<std::vector<Reply>> done;
+  std::size_t left = 0;
+
+  // Those at these places have come, or the error that befell them.
+  void add(const std::vector<std::size_t>& places, Result<std::vector<Reply>> come) {
+    for (std::size_t i = 0; i < places.size(); ++i)
+      replies[places[i]] = come ? std::move((*come)[i]) : Reply(come.error());
+    if (--left == 0) done(std::move(replies));
+  }
+};
+
+constexpr auto kPlanRun = [](Needs& needs, const auto& request) { needs.runs.insert(seq_in(request.id)); };
+
+constexpr auto kPlanSettle = [](Needs& needs, const SettleRequest& request) {
+  kPlanRun(needs, request);
+  if (const auto* complete = std::get_if<Complete>(&request.ending)) needs.counters += complete->follow_ups.size();
+};
 
 void plan_key(Needs& needs, const ClaimRequest& request) {
   needs.counters += 1;
@@ -69,6 +126,16 @@ void plan_key(Needs& needs, const EnqueueRequest& request) {
   if (!hash) return;
   // What is refused for its predecessors writes no key, and so would not be judged.
   (request.after.empty() ? needs.new_keys : needs.keys).insert(name_key(*hash));
+}
+
+std::size_t bytes_of(const ClaimRequest& request) { return request.input.size(); }
+std::size_t bytes_of(const EnqueueRequest& request) { return request.input.size(); }
+std::size_t bytes_of(const SettleRequest& request) {
+  const auto* complete = std::get_if<Complete>(&request.ending);
+  if (!complete) return 0;
+  std::size_t bytes = complete->result.size();
+  for (const auto& follow_up : complete->follow_ups) bytes += follow_up.input.size();
+  return bytes;
 }
 
 // A row that somebody else has is passed over the first time: its batch must not be held up. From then on, apart, it is
@@ -88,14 +155,19 @@ auto in_turn(Act act) {
 }
 
 constexpr Duration kBatchesKept = std::chrono::hours{1};
+// What a note weighs, for the room that it takes in a batch: others in it wait for hundreds of them, not for thousands.
+constexpr std::size_t kNoteBytes = 8 << 10;
 constexpr auto kNothing = [](Needs&) {};
 
 }  // namespace
 
 template <class T, class Plan, class Apply>
-void PostgresStore::submit(Done<T> done, Plan plan, Apply apply) {
+void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, std::size_t bytes, PgCommand::Manner manner) {
   std::unique_ptr<PgCommand> command =
       std::make_unique<TypedCommand<T, Plan, Apply>>(std::move(done), std::move(plan), std::move(apply));
+  command->manner = manner;
+  command->bytes = bytes;
+  command->submitted = host_.elapsed();
   {
     const std::lock_guard lock(mutex_);
     if (!closing_) waiting_.push_back(std::move(command));
@@ -103,6 +175,32 @@ void PostgresStore::submit(Done<T> done, Plan plan, Apply apply) {
   if (!command) return boost::asio::post(context_, [this] { wake_.ring(); });
   const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
   command->finish(&closed);
+}
+
+template <auto one, class Request, class Reply, class Plan, class Name>
+void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name) {
+  const auto shared = share(std::move(requests));
+  std::size_t bytes = 0;
+  for (const Request& request : *shared) bytes += bytes_of(request);
+  if (shared->size() == 1) return submit(std::move(done), plan_all(shared, plan), each<one>(shared), bytes);
+  auto then = [this, shared, plan, name, done = std::move(done)](Result<Parts<Reply>> parts) mutable {
+    if (!parts) return done(std::unexpected(parts.error()));
+    if (parts->held.empty()) return done(std::move(parts->replies));
+    std::map<Uuid, std::vector<std::size_t>> places;
+    for (const std::size_t place : parts->held) places[name((*shared)[place])].push_back(place);
+    // All of what follows is this store's thread's.
+    const auto all = std::make_shared<Gathering<Reply>>(std::move(parts->replies), std::move(done), places.size());
+    for (auto& [named, of] : places) {
+      std::vector<Request> held;
+      std::size_t heavy = 0;
+      for (const std::size_t place : of) heavy += bytes_of(held.emplace_back((*shared)[place]));
+      const auto again = share(std::move(held));
+      submit<std::vector<Reply>>([all, of](Result<std::vector<Reply>> come) { all->add(of, std::move(come)); },
+                                 plan_all(again, plan), each<one>(again), heavy);
+    }
+  };
+  submit<Parts<Reply>>(std::move(then), plan_all(shared, plan), each_apart<one>(shared, name), bytes,
+                       PgCommand::Manner::in_parts);
 }
 
 template <class T, class Plan, class Apply>
@@ -117,12 +215,12 @@ void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
   const auto shared = std::make_shared<const ClaimRequest>(std::move(request));
   submit(
       std::move(done), [shared](Needs& needs) { plan_key(needs, *shared); },
-      [shared](Applying with) { return apply_claim(with, *shared); });
+      [shared](Applying with) { return apply_claim(with, *shared); }, bytes_of(*shared));
 }
 void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   const auto shared = share(std::move(requests));
   // One that somebody holds must not keep the others from being extended.
-  submit(std::move(done), plan_runs(shared), [shared](Applying with) {
+  submit(std::move(done), plan_all(shared, kPlanRun), [shared](Applying with) {
     std::vector<ExtendReply> replies;
     for (const ExtendRequest& request : *shared) {
       static_cast<PgTables&>(with.tables).begin_request();
@@ -137,20 +235,21 @@ void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector
   });
 }
 void PostgresStore::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
-  const auto shared = share(std::move(requests));
-  submit(std::move(done), plan_runs(shared), each<apply_settle>(shared));
+  submit_each<apply_settle>(std::move(requests), std::move(done), kPlanSettle,
+                            [](const SettleRequest& request) { return request.id; });
 }
 void PostgresStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) {
-  const auto shared = share(std::move(requests));
-  submit(
-      std::move(done),
-      [shared](Needs& needs) {
-        for (const EnqueueRequest& request : *shared) {
-          plan_key(needs, request);
-          for (const RunId& predecessor : request.after) needs.runs.insert(seq_in(predecessor));
-        }
+  submit_each<apply_enqueue>(
+      std::move(requests), std::move(done),
+      [](Needs& needs, const EnqueueRequest& request) {
+        plan_key(needs, request);
+        for (const RunId& predecessor : request.after) needs.runs.insert(seq_in(predecessor));
       },
-      each<apply_enqueue>(shared));
+      [](const EnqueueRequest& request) {
+        // What has neither key nor predecessors is held by nobody.
+        if (const auto hash = lookup_hash(request)) return name_key(*hash);
+        return request.after.empty() ? Uuid{} : request.after.front();
+      });
 }
 void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
   const auto shared = std::make_shared<const TakeRequest>(std::move(request));
@@ -168,19 +267,23 @@ void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
   submit(std::move(done), kNothing, [limit](Applying with) { return apply_sweep(with, limit); });
 }
 void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
-  submit(std::move(done), kNothing, [retention, limit](Applying with) {
-    // Names of batches are asked for within moments, if ever.
-    static_cast<PgTables&>(with.tables)
-        .write({"DELETE FROM latchkey.batches WHERE abs(at) < $1", Params().add(to_ms(with.now - kBatchesKept))});
-    return apply_purge(with, retention, limit);
-  });
+  submit(
+      std::move(done), [this](Needs& needs) { plan_old_names(needs, clock_->now() - kBatchesKept); },
+      [retention, limit](Applying with) {
+        const bool more = static_cast<PgTables&>(with.tables).erase_old_names(with.now - kBatchesKept);
+        Swept swept = apply_purge(with, retention, limit);
+        swept.more |= more;
+        return swept;
+      });
 }
 void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) {
   const auto shared = share(std::move(notes));
-  submit(std::move(done), kNothing, [shared](Applying with) {
+  const auto add = [shared](Applying with) {
     static_cast<PgTables&>(with.tables).add_all_duplicates(*shared);
     return std::monostate{};
-  });
+  };
+  // Nothing would tell those that are noted again from new ones. Too few is what a crash may leave as well.
+  submit(std::move(done), kNothing, add, shared->size() * kNoteBytes, PgCommand::Manner::noted);
 }
 // Whatever is written is named: the batch's own mark is enough.
 void PostgresStore::probe(Done<std::monostate> done) {

@@ -13,11 +13,9 @@ std::vector<Statement> PgTables::take_writes() {
   put_key_writes(writes);
   put_wait_writes(writes);
   put_letter_writes(writes);
+  put_member_deletes(writes);
   // What was answered before these may be another now.
-  if (!own_writes_.empty()) {
-    answers_.clear();
-    unread_.clear();
-  }
+  if (!own_writes_.empty()) answers_.clear();
   for (Statement& statement : own_writes_) writes.push_back(std::move(statement));
   own_writes_.clear();
   undo_.clear();
@@ -44,7 +42,7 @@ void put_fewer_outcomes(std::vector<Statement>& writes, const std::vector<Seq>& 
   const std::string rows =
       "o.lo = ANY(ARRAY(SELECT (SELECT CASE WHEN i.hi >= g.seq THEN i.lo END FROM latchkey.outcomes i WHERE i.lo <= "
       "g.seq AND i.lo > g.seq - 1000 ORDER BY i.lo DESC LIMIT 1) FROM unnest($1) AS g(seq)))";
-  writes.push_back({"SELECT pg_advisory_xact_lock(7420, 'latchkey.outcomes'::regclass::oid::integer)", {}});
+  writes.push_back({"SELECT 1 FROM latchkey.latches WHERE name = 'purge' FOR UPDATE", {}});
   // What is left is cut where one is missing: there seq grows by more than its number among those that are left.
   writes.push_back(
       {"WITH o AS (DELETE FROM latchkey.outcomes o WHERE " + rows +
@@ -71,18 +69,21 @@ void put_rest(const Block& block, const std::vector<Seq>& gone, std::vector<Bloc
   put(block.hi);
 }
 
+// Behind one that is like it, it becomes a part of that.
+void put_piece(std::vector<Block>& pieces, Block piece) {
+  Block* const last = pieces.empty() ? nullptr : &pieces.back();
+  if (last && last->hi + 1 == piece.lo && piece.hi - last->lo < kBlockMax && last->is_like(piece)) {
+    last->hi = piece.hi;
+  } else {
+    pieces.push_back(std::move(piece));
+  }
+}
+
 // Neighbours that are alike become one.
 std::vector<Block> join_pieces(std::vector<Block> pieces) {
   std::ranges::sort(pieces, {}, &Block::lo);
   std::vector<Block> joined;
-  for (Block& piece : pieces) {
-    if (!joined.empty() && joined.back().hi + 1 == piece.lo && piece.hi - joined.back().lo < kBlockMax &&
-        joined.back().is_like(piece)) {
-      joined.back().hi = piece.hi;
-    } else {
-      joined.push_back(std::move(piece));
-    }
-  }
+  for (Block& piece : pieces) put_piece(joined, std::move(piece));
   return joined;
 }
 
@@ -94,21 +95,19 @@ Bulk bulk_of(BlockColumns& columns, const std::vector<Block>& blocks) {
 }  // namespace
 
 void PgTables::put_run_writes(std::vector<Statement>& writes) {
-  std::vector<Seq> changed;
-  for (const auto& [seq, slot] : runs_)
-    if (slot.is_changed) changed.push_back(seq);
-  std::ranges::sort(changed);
-
   std::vector<const Run*> made, new_rows, rows;
   std::vector<const Run*> outcomes;
   std::vector<Seq> erased, erased_rows, erased_outcomes;
   std::vector<Block> pieces;
   std::map<Seq, std::vector<Seq>> gone;  // from which block: which
-  for (const Seq seq : changed) {
-    RunSlot& slot = runs_.at(seq);
-    slot.is_changed = false;
+  Wanted<Seq> changed = std::exchange(changed_runs_, {});
+  for (const Seq seq : changed.sorted()) {
+    const auto at = runs_.find(seq);
+    if (at == runs_.end() || !std::exchange(at->second.is_changed, false)) continue;  // it was undone
+    RunSlot& slot = at->second;
     const Place was = std::exchange(slot.stored, Place::nowhere);
     if (was == Place::block) gone[find_block(seq)->lo].push_back(seq);
+    if (!slot.now || slot.now->is_settled()) done_.push_back(seq);
     if (!slot.now) {
       if (was == Place::nowhere) continue;
       erased.push_back(seq);
@@ -137,7 +136,7 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
       erased_outcomes.push_back(seq);
     }
     if (auto block = block_of(run)) {
-      pieces.push_back(std::move(*block));
+      put_piece(pieces, std::move(*block));
       slot.stored = Place::block;
     } else if (is_plain_outcome(run)) {
       outcomes.push_back(&run);
@@ -154,6 +153,7 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
   if (!rows.empty()) writes.push_back(update_states(rows));
   put_delete(writes, "states", "seq", erased_rows);
   put_delete(writes, "runs", "seq", erased);
+  put_delete(writes, "duplicates", "seq", erased);
   if (!erased_outcomes.empty()) put_fewer_outcomes(writes, erased_outcomes);
 
   std::vector<Seq> ended;
@@ -176,6 +176,7 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
 
 void PgTables::remember_heads() {
   for (const auto& head : made_heads_) heads_.add(head);
+  for (const Seq seq : done_) heads_.forget(seq);
 }
 
 // In the order of the hashes, as every batch does: two that want the same keys wait for each other one way only.
@@ -191,6 +192,7 @@ void PgTables::put_key_writes(std::vector<Statement>& writes) {
     slot.is_changed = false;
     slot.is_held = true;
     if (slot.now && !slot.stored) {
+      if (new_keys_) new_keys_->push_back(hash);
       made.add(hash);
       of.add(slot.tenant);
       made_seq.add(*slot.now);
@@ -244,6 +246,25 @@ void PgTables::put_letter_writes(std::vector<Statement>& writes) {
     writes.push_back(slot.stored ? update_letter(*slot.now) : insert_letter(*slot.now));
     slot.stored = slot.now;
   }
+}
+
+// Letters that were read and have no members then go, too.
+void PgTables::put_member_deletes(std::vector<Statement>& writes) {
+  std::vector<Seq> runs;
+  std::set<Seq> letters;
+  for (const auto& [seq, of] : erased_members_) {
+    runs.push_back(seq);
+    letters.insert(of.begin(), of.end());
+  }
+  erased_members_.clear();
+  if (runs.empty()) return;
+  put_delete(writes, "dead_letter_members", "seq", runs);
+  put_delete(writes, "dead_letter_steps", "seq", runs);
+  // Each by itself: a join would read all members there are.
+  writes.push_back(
+      {"DELETE FROM latchkey.dead_letters l WHERE l.number = ANY($1) AND l.acknowledged_at IS NOT NULL AND (SELECT "
+       "m.seq FROM latchkey.dead_letter_members m WHERE m.letter = l.number LIMIT 1) IS NULL",
+       Params().add(column_of({letters.begin(), letters.end()}))});
 }
 
 }  // namespace latchkey::pg

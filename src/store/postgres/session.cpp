@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "store/postgres/hosts.hpp"
+#include "store/postgres/transaction_settings.hpp"
 
 namespace latchkey::pg {
 namespace {
@@ -188,19 +189,16 @@ Rows Sessions::run_once(const std::vector<Statement>& statements, Duration until
 }
 
 Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& statement, Duration until) {
-  // Plans must not depend on what the tables were like when they were last analysed, as in the lanes. No person is
-  // spoken for, whatever a pooled connection was left with. The server, too, gives up what nobody waits for any more.
+  // No person is spoken for, whatever a pooled connection was left with. The server, too, gives up what nobody waits
+  // for any more.
+  static const std::string settings = make_settings(
+      Lasting::transaction,
+      {{"role", "$1"}, {"app.current_tenant", "$2"}, {"app.current_actor", "''"}, {"statement_timeout", "$3"}});
   const std::vector<Statement> both{
-      {"SELECT set_config('role', $1, true), set_config('search_path', 'pg_catalog, pg_temp', true), "
-       "set_config('app.current_tenant', $2, true), "
-       "set_config('app.current_actor', '', true), set_config('statement_timeout', $3, true), "
-       "set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
-       "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
-       "set_config('jit', 'off', true)",
-       Params()
-           .add(std::string_view(tenant ? "latchkey_tenant" : "latchkey_engine"))
-           .add(std::string_view(tenant ? *tenant : ""))
-           .add(std::string_view(std::to_string(std::max<std::int64_t>(limit_.count(), 1))))},
+      {settings, Params()
+                     .add(std::string_view(tenant ? "latchkey_tenant" : "latchkey_engine"))
+                     .add(std::string_view(tenant ? *tenant : ""))
+                     .add(std::string_view(std::to_string(std::max<std::int64_t>(limit_.count(), 1))))},
       statement};
   const Duration begun = clock_.elapsed();
   try {

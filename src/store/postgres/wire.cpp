@@ -1,7 +1,9 @@
 #include "store/postgres/wire.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
+#include <concepts>
 #include <cstring>
 
 #include "base/assert.hpp"
@@ -9,12 +11,20 @@
 namespace latchkey::pg {
 namespace {
 
+// Most significant byte first.
+template <std::integral T>
+char* write(char* to, T value) {
+  const T bytes = std::endian::native == std::endian::little ? std::byteswap(value) : value;
+  std::memcpy(to, &bytes, sizeof bytes);
+  return to + sizeof bytes;
+}
 void put32(std::string& to, std::int64_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8) to.push_back(static_cast<char>(value >> shift));
+  char bytes[4];
+  write(bytes, static_cast<std::int32_t>(value));
+  to.append(bytes, sizeof bytes);
 }
-void put64(std::string& to, std::int64_t value) {
-  for (int shift = 56; shift >= 0; shift -= 8) to.push_back(static_cast<char>(value >> shift));
-}
+
+constexpr std::string_view kNull = "\xff\xff\xff\xff";  // as an element's size
 
 Oid array_of(Type type) {
   switch (type) {
@@ -38,34 +48,42 @@ Oid array_of(Type type) {
 
 Column::Column(Type type) : type_(type) {}
 
-// Compares with the first element, as it is written.
-void Column::end_element(std::size_t from) {
-  const std::string_view all = elements_;
+// As long as all are the same, they are counted; with the first that differs they are written.
+void Column::put(std::string_view head, std::string_view value) {
+  const std::size_t size = head.size() + value.size();
   if (size_++ == 0) {
-    first_size_ = all.size();
+    first_size_ = size;
   } else if (is_constant_) {
-    is_constant_ = all.substr(from) == all.substr(0, first_size_);
+    const std::string_view first(elements_.data(), first_size_);
+    if (size == first_size_ && first.starts_with(head) && first.ends_with(value)) return;
+    is_constant_ = false;
+    repeat_first(size_ - 1);
   }
+  elements_.append(head).append(value);
+}
+
+void Column::repeat_first(std::int32_t times) {
+  const std::string first = elements_;
+  elements_.reserve((static_cast<std::size_t>(times) + 1) * first.size());
+  for (; times > 1; --times) elements_.append(first);
 }
 
 Column& Column::add(std::int64_t value) {
-  const std::size_t from = elements_.size();
+  char bytes[12];
   if (type_ == Type::int4) {
-    put32(elements_, 4);
-    put32(elements_, value);
+    write(write(bytes, std::int32_t{4}), static_cast<std::int32_t>(value));
+    put({bytes, 8}, {});
   } else {
-    put32(elements_, 8);
-    put64(elements_, value);
+    write(write(bytes, std::int32_t{8}), value);
+    put({bytes, 12}, {});
   }
-  end_element(from);
   return *this;
 }
 
 Column& Column::add(std::string_view value) {
-  const std::size_t from = elements_.size();
-  put32(elements_, static_cast<std::int64_t>(value.size()));
-  elements_.append(value);
-  end_element(from);
+  char size[4];
+  write(size, static_cast<std::int32_t>(value.size()));
+  put({size, 4}, value);
   return *this;
 }
 
@@ -78,30 +96,29 @@ Column& Column::add(const Digest& digest) {
 }
 
 Column& Column::add_null() {
-  const std::size_t from = elements_.size();
-  put32(elements_, -1);
   has_null_ = true;
-  end_element(from);
+  put(kNull, {});
   return *this;
 }
 
 std::optional<std::string> Column::finish_first() const {
   LK_ASSERT(size_ > 0);
   const std::string first = elements_.substr(0, first_size_);
-  if (first == std::string(4, '\xff')) return std::nullopt;
+  if (first == kNull) return std::nullopt;
   return first.substr(4);
 }
 
 std::string Column::finish() const {
   std::string array;
-  array.reserve(20 + elements_.size());
+  const std::int32_t copies = is_constant_ ? size_ : 1;
+  array.reserve(20 + elements_.size() * static_cast<std::size_t>(copies));
   put32(array, size_ > 0 ? 1 : 0);  // dimensions
   put32(array, has_null_ ? 1 : 0);
   put32(array, static_cast<std::int64_t>(type_));
   if (size_ == 0) return array;
   put32(array, size_);
   put32(array, 1);  // lower bound
-  array.append(elements_);
+  for (std::int32_t i = 0; i < copies; ++i) array.append(elements_);
   return array;
 }
 
@@ -117,9 +134,9 @@ Params& Params::put(Oid type, std::string value) {
   return *this;
 }
 Params& Params::add(std::int64_t value) {
-  std::string bytes;
-  put64(bytes, value);
-  return put(static_cast<Oid>(Type::int8), std::move(bytes));
+  char bytes[8];
+  write(bytes, value);
+  return put(static_cast<Oid>(Type::int8), std::string(bytes, sizeof bytes));
 }
 Params& Params::add(bool value) { return put(static_cast<Oid>(Type::boolean), std::string(1, value ? '\1' : '\0')); }
 Params& Params::add(std::string_view text) { return put(static_cast<Oid>(Type::text), std::string(text)); }
@@ -220,19 +237,18 @@ Statement Bulk::insert_into(const char* table) const {
   return statement;
 }
 
-constexpr std::size_t kFew = 32;
-
+// Each row is looked up by itself, and updated where it lies. A join on what names it would be carried out either way
+// round: where hardly a row lives among many dead, to walk over the whole index seems to the planner no dearer than to
+// look a few rows up.
 Statement Bulk::update(const char* table) const {
   Statement statement;
   std::string names;
   for (const auto& [name, column] : columns) names += (names.empty() ? "" : ", ") + std::string(name);
   const auto [values, from] = put(statement.params);
   const std::string first = columns.front().first;
-  statement.sql = std::string("UPDATE ") + table + " t SET (" + names + ") = ROW(" + values + ")" + from + " WHERE t." +
-                  first + " = u." + first;
-  // The first column is the first array. Said twice while they are few: where hardly a row lives among many dead, to
-  // walk over the whole index once seems to the planner no dearer than to look a row up.
-  if (columns.front().second->size() <= kFew) statement.sql += " AND t." + first + " = ANY($1)";
+  statement.sql = std::string("UPDATE ") + table + " t SET (" + names + ") = ROW(" + values +
+                  ") FROM (SELECT u.*, (SELECT i.ctid FROM " + table + " i WHERE i." + first + " = u." + first +
+                  ") AS place" + from + " OFFSET 0) u WHERE t.ctid = u.place";
   return statement;
 }
 

@@ -49,9 +49,11 @@ class Column {
 
  private:
   Type type_;
-  void end_element(std::size_t from);
+  // An element, as it is sent, in two parts.
+  void put(std::string_view head, std::string_view value);
+  void repeat_first(std::int32_t times);
 
-  std::string elements_;
+  std::string elements_;  // the first alone, while all are the same
   std::int32_t size_ = 0;
   std::size_t first_size_ = 0;
   bool is_constant_ = true;

@@ -13,11 +13,11 @@
 
 namespace latchkey {
 
-inline constexpr int kStoreFormat = 4;
+inline constexpr int kStoreFormat = 5;
 inline constexpr int kMovedFormat = -kStoreFormat;
 
 struct MovedMark {
-  std::string place;  // host:port/database
+  std::string place;  // host:port,…/database
   Instant at;
   // False: the copy was about to be committed, and whether it was is not known here.
   bool is_finished = false;

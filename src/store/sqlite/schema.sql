@@ -3,7 +3,7 @@
 -- commit up to the marks in lk_state; runs above them are indexed in memory and replayed when the file is opened.
 
 CREATE TABLE lk_state (
-  format INTEGER PRIMARY KEY,    -- of this layout; one row only
+  format INTEGER PRIMARY KEY,    -- of this layout (kStoreFormat); one row only
   seq INTEGER NOT NULL,          -- the last run's
   fence INTEGER NOT NULL,        -- the last one drawn
   merged INTEGER NOT NULL,       -- keys of runs up to here are in lk_keys
@@ -12,7 +12,7 @@ CREATE TABLE lk_state (
   clock_mark INTEGER NOT NULL,   -- the store's time never falls below this
   purged INTEGER NOT NULL        -- purging goes on after this run; 0: from the oldest
 );
-INSERT INTO lk_state VALUES (4, 0, 0, 0, 0, 0, 0, 0);
+INSERT INTO lk_state VALUES (5, 0, 0, 0, 0, 0, 0, 0);
 
 CREATE TABLE lk_scopes (
   scope INTEGER PRIMARY KEY,

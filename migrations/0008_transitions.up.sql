@@ -1,5 +1,5 @@
 -- B7, B10: what moves from state to state by declared moves alone. A move that is not declared is refused; the same one again
--- answers the same. The state of an entity is one row, moved in the user's own transaction.
+-- answers the same (where the table leads back: the same call). The state of an entity is one row, moved in the user's own transaction.
 
 -- Tenant '*' (no tenant has that name): of every tenant; its machines cannot be changed or extended by one of them.
 CREATE TABLE latchkey.transitions (
@@ -69,7 +69,7 @@ BEGIN
 END $$;
 
 -- Moves an entity. `start`: the state of one that is not there yet. `expected`: only from that state (a conditional update).
--- `call_id` names the call; it tells a repeat from the same action meant twice, where the table allows that.
+-- `call_id` names the call; it tells a repeat, also a late one, from the same action meant twice, where the table leads back.
 --
 -- In this order: the call was made before: its answer. (state, action) is declared, and the state is the expected one: the
 -- move. The action was done before: the answer that it got. Else refused.
@@ -80,6 +80,7 @@ DECLARE
   of_tenant constant text := latchkey.writing_tenant();
   declared_by constant text := CASE WHEN EXISTS (SELECT FROM latchkey.transitions t WHERE t.tenant = '*' AND t.machine = transition.machine)
     THEN '*' ELSE of_tenant END;
+  by_call constant uuid := nullif(call_id, '00000000-0000-0000-0000-000000000000');
   e latchkey.entities;
   made latchkey.entity_moves;
   leads_to text;
@@ -97,7 +98,7 @@ BEGIN
   SELECT * INTO e FROM latchkey.entities t WHERE t.tenant = of_tenant AND t.machine = transition.machine AND t.entity = transition.entity FOR UPDATE;
   IF NOT FOUND THEN PERFORM latchkey.refuse('NOT_FOUND', 'there is no such entity'); END IF;
   SELECT * INTO made FROM latchkey.entity_moves m
-  WHERE m.tenant = of_tenant AND m.machine = e.machine AND m.entity = e.entity AND m.call = call_id;
+  WHERE m.tenant = of_tenant AND m.machine = e.machine AND m.entity = e.entity AND m.call = by_call;
   IF FOUND THEN
     IF made.action <> transition.action THEN PERFORM latchkey.refuse('MOVE_REFUSED', 'the call was made before with another action'); END IF;
     RETURN (made.to_state, made.from_state, false, e.state)::latchkey.moved;
@@ -107,7 +108,7 @@ BEGIN
     AND coalesce(expected, e.state) = e.state;
   IF FOUND THEN
     UPDATE latchkey.entities t SET state = leads_to, moves = e.moves + 1 WHERE t.tenant = of_tenant AND t.machine = e.machine AND t.entity = e.entity;
-    INSERT INTO latchkey.entity_moves VALUES (of_tenant, e.machine, e.entity, e.moves + 1, action, e.state, leads_to, call_id, latchkey.store_now());
+    INSERT INTO latchkey.entity_moves VALUES (of_tenant, e.machine, e.entity, e.moves + 1, action, e.state, leads_to, by_call, latchkey.store_now());
     RETURN (leads_to, e.state, true, leads_to)::latchkey.moved;
   END IF;
   SELECT * INTO made FROM latchkey.entity_moves m

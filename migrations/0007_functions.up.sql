@@ -1,6 +1,6 @@
 -- Runs in the user's own transaction, from any language: an effect and its settlement commit together or not at all. They act
 -- for the caller's tenant (see 0002), and run as the engine because they write what the caller may not. docs/sql.md tells how
--- they are used; 0004 decides, 0005 writes.
+-- they are used; 0004 decides, 0005 reads what was asked, 0006 writes.
 
 -- What begin_run answers.
 CREATE TYPE latchkey.begun AS (
@@ -133,6 +133,7 @@ DECLARE
   seqs bigint[] := '{}';
   one bigint;
 BEGIN
+  IF array_ndims(named) > 1 THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'after must be a list of one dimension'); END IF;
   IF cardinality(named) > 1000 THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'after names more than 1000 runs'); END IF;
   IF array_position(named, NULL) IS NOT NULL THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'after names a run that is NULL'); END IF;
   FOREACH predecessor IN ARRAY coalesce(named, '{}') LOOP
@@ -293,17 +294,26 @@ BEGIN
     CASE s.status WHEN 3 THEN latchkey.as_text(coalesce(s.result, '')) END, CASE s.status WHEN 0 THEN latchkey.as_time(s.at) END, letter)::latchkey.settled;
 END $$;
 
--- The run succeeded. With the newest fence also after the lease, while nobody else has it. The same again changes nothing and
--- answers what stands.
-CREATE FUNCTION latchkey.complete_run(run uuid, fence bigint, result text DEFAULT NULL, result_bytes bytea DEFAULT NULL)
-RETURNS latchkey.settled LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- The run succeeded. With the newest fence also after the lease, while nobody else has it.
+--
+-- Of a run that was completed before under this fence (the COMMIT's answer was lost, or two programs share a call_id) nothing
+-- changes, and the call is refused: this transaction has the effect a second time. if_settled => 'answer', for whoever has no
+-- effect in it, answers what stands instead.
+CREATE FUNCTION latchkey.complete_run(run uuid, fence bigint, result text DEFAULT NULL, result_bytes bytea DEFAULT NULL,
+  if_settled text DEFAULT 'refuse') RETURNS latchkey.settled
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   r constant latchkey.runs := latchkey.own_run(run);
   kept constant bytea := latchkey.body('result', result, result_bytes);
+  answers constant boolean := latchkey.place_of('if_settled', coalesce(if_settled, 'refuse'), 'refuse', 'answer') = 1;
   s constant latchkey.states := latchkey.lock_owned(r, fence);
   now constant bigint := latchkey.store_now();
+  d constant latchkey.decision := latchkey.decide_complete(s, fence, kept, now);
 BEGIN
-  RETURN latchkey.settle(r, s, latchkey.decide_complete(s, fence, kept, now), now);
+  IF d.answer = 'same' AND NOT answers THEN
+    PERFORM latchkey.refuse('ALREADY_SETTLED', 'the run was completed before by this owner, and nothing of this transaction may be kept');
+  END IF;
+  RETURN latchkey.settle(r, s, d, now);
 END $$;
 
 -- The try failed: queued for another, or failed for good with a dead letter. outcome_unknown: its effect may have happened.
@@ -355,6 +365,6 @@ SELECT latchkey.seal_functions();
 GRANT EXECUTE ON FUNCTION
   latchkey.begin_run(text, text, text, text, interval, interval, text, integer, text, uuid, text, jsonb, bytea, text),
   latchkey.enqueue(text, text, text, timestamptz, interval, integer, text, interval, interval, text, integer, text, uuid, uuid[], text, jsonb, bytea, text),
-  latchkey.heartbeat(uuid, bigint, interval), latchkey.complete_run(uuid, bigint, text, bytea),
+  latchkey.heartbeat(uuid, bigint, interval), latchkey.complete_run(uuid, bigint, text, bytea, text),
   latchkey.fail_run(uuid, bigint, text, text, boolean, interval, boolean), latchkey.acknowledge_dlq_entry(uuid, text)
 TO latchkey_tenant, latchkey_service;

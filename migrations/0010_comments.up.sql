@@ -1,0 +1,53 @@
+-- What \d+ and \df+ say, and every tool that shows a schema. How the functions are used is told in docs/sql.md.
+COMMENT ON SCHEMA latchkey IS 'Latchkey makes things happen once. Programs call its functions and read its views; the tables are its own.';
+
+COMMENT ON VIEW latchkey.job_runs IS 'Every run of the reader''s tenant with its status, input, result and times; read-only.';
+COMMENT ON VIEW latchkey.sync_run_log IS 'Every run as an integration''s: org, type, status, error and times; read-only.';
+COMMENT ON VIEW latchkey.dead_letter_queue IS 'One row per entry: the failures of one integration of one org until somebody acknowledges them; org-admins read it.';
+COMMENT ON VIEW latchkey.sync_errors IS 'One row per run (and generation of it) that failed for good, with its input and whether it is resolved; org-admins read it.';
+COMMENT ON VIEW latchkey.geoprocessing_idempotency IS 'Results that are kept by their key under the guard once, and until when, expired or not.';
+COMMENT ON VIEW latchkey.readable_runs IS 'Runs with their states as people see them: what the views for people are made of.';
+COMMENT ON VIEW latchkey.all_states IS 'Every run''s state in the columns of states, wherever it lies (states, outcomes or blocks).';
+
+COMMENT ON FUNCTION latchkey.begin_run IS 'Claims a key. Only status won says that the effect is to be done; then settle with run and fence.';
+COMMENT ON FUNCTION latchkey.heartbeat IS 'Extends the lease of a run that the caller owns by its fence; commit it at once.';
+COMMENT ON FUNCTION latchkey.complete_run IS 'The run succeeded: commits with the effect that is in the same transaction. A second time is refused, unless if_settled is answer.';
+COMMENT ON FUNCTION latchkey.fail_run IS 'The try failed: queued for another one, or failed for good with a dead letter.';
+COMMENT ON FUNCTION latchkey.enqueue IS 'Makes a job, once per key; it can be taken when the transaction has committed.';
+COMMENT ON FUNCTION latchkey.acknowledge_dlq_entry IS 'A person, who must be org-admin in the tenant, has seen the dead letter; the first one stands.';
+COMMENT ON FUNCTION latchkey.declare_transition IS 'Declares one move of a machine of the caller''s tenant; another next state for the same is refused.';
+COMMENT ON FUNCTION latchkey.transition IS 'Moves an entity by a declared move; a repeat changes nothing and answers the same. Where the machine leads back, call_id tells a repeat.';
+COMMENT ON FUNCTION latchkey.caller IS 'Who the session is: its tenant, what it acts as there, and the person it speaks for.';
+COMMENT ON FUNCTION latchkey.current_tenant IS 'The tenant whose rows the session reads; NULL: none, and it sees nothing.';
+COMMENT ON FUNCTION latchkey.is_org_admin IS 'Whether a person is org-admin in the session''s tenant.';
+COMMENT ON FUNCTION latchkey.reads_dead_letters IS 'Whether the session acts as an org-admin, who alone reads dead letters.';
+COMMENT ON FUNCTION latchkey.check_security IS 'What is wrong with row-level security here, a row each; none: nothing is. Servers ask it when they start.';
+COMMENT ON FUNCTION latchkey.tenant_id IS 'The UUID by which the views show a tenant.';
+COMMENT ON FUNCTION latchkey.name_uuid IS 'A name as a UUID: itself if it is one, else its UUIDv5 in the namespace of DNS names.';
+COMMENT ON FUNCTION latchkey.is_latest IS 'Whether a run that the session reads is the latest of its key.';
+COMMENT ON FUNCTION latchkey.as_text IS 'Bytes as text: escaped where they are no UTF-8, never an error.';
+COMMENT ON FUNCTION latchkey.as_json IS 'Bytes as JSON: a JSON string where they are none, never an error.';
+COMMENT ON FUNCTION latchkey.as_time IS 'Milliseconds since 1970 as a timestamp.';
+COMMENT ON FUNCTION latchkey.status_name IS 'A run''s status by its name.';
+COMMENT ON FUNCTION latchkey.sha1 IS 'SHA-1, for UUIDv5 alone.';
+
+COMMENT ON TABLE latchkey.tenant_roles IS 'Database roles that a tenant holds itself: such a session is this tenant, whatever it sets. Filled by the schema''s owner.';
+COMMENT ON TABLE latchkey.members IS 'Who a person is in a tenant: viewer, service, org-admin or admin. Filled by the schema''s owner.';
+COMMENT ON TABLE latchkey.transitions IS 'Declared moves: from a state, an action leads to the next. Tenant * is every tenant''s.';
+COMMENT ON TABLE latchkey.entities IS 'What moves by a machine, and the state it is in.';
+COMMENT ON TABLE latchkey.entity_moves IS 'Every move of every entity: what a repeat is answered from.';
+COMMENT ON TABLE latchkey.runs IS 'Heads of runs: what never changes about them.';
+COMMENT ON TABLE latchkey.states IS 'States of runs that fare on their own, changed in place.';
+COMMENT ON TABLE latchkey.blocks IS 'Ranges of jobs that were enqueued together and have all fared alike: one row for up to a thousand.';
+COMMENT ON TABLE latchkey.outcomes IS 'Ranges of jobs that completed at their first try and ended alike; appended.';
+COMMENT ON TABLE latchkey.keys IS 'Which run a key has, by the hash of tenant, scope and key: its primary key is the judge. The engine''s alone.';
+COMMENT ON TABLE latchkey.waits IS 'Which queued runs wait for which others.';
+COMMENT ON TABLE latchkey.duplicates IS 'Repeats of a run that a server suppressed, counted.';
+COMMENT ON TABLE latchkey.dead_letters IS 'Entries of failures: one that is not acknowledged per tenant and function.';
+COMMENT ON TABLE latchkey.dead_letter_members IS 'Runs, each generation of them, that failed into an entry.';
+COMMENT ON TABLE latchkey.dead_letter_steps IS 'What people did about a failed run, who and when.';
+COMMENT ON TABLE latchkey.tenants IS 'The UUIDs of tenants that have been seen, to save computing them.';
+COMMENT ON TABLE latchkey.tokens IS 'Access tokens of the HTTP API, by their hashes.';
+COMMENT ON TABLE latchkey.batches IS 'Names of servers'' batches, by which a lost answer to COMMIT is resolved.';
+COMMENT ON TABLE latchkey.place IS 'Which PostgreSQL this is, by its system identifier and timeline.';
+COMMENT ON TABLE latchkey.latches IS 'Rows that servers lock for what one of them does at a time.';

@@ -1,0 +1,86 @@
+#include "cli/migrate_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <ostream>
+
+#include "cli/table.hpp"
+
+namespace latchkey {
+
+using namespace migrations;
+
+Collection read_migrations(const MigrateOptions& options) {
+  Collection files;
+  if (options.is_own()) {
+    files = own_migrations();
+  } else {
+    auto read = read_folder(options.dir);
+    if (!read) throw Stop(read.error().code, read.error().detail);
+    files = std::move(*read);
+  }
+  if (options.to > 0 && std::ranges::find(files.migrations, options.to, &Migration::version) == files.migrations.end())
+    throw Stop(Code::USAGE, fmt::format("--to {}: no migration has that number", options.to));
+  return files;
+}
+
+std::unique_ptr<Target> open_database(const MigrateOptions& options, const CliContext& context) {
+  if (options.database.empty())
+    throw Stop(Code::USAGE, "say which database: --database postgres://… or sqlite:FILE, or LATCHKEY_DATABASE");
+  TargetSettings settings{.database = options.database, .schema = options.schema};
+  if (options.is_own())
+    settings.ledger = Ledger::own;
+  else
+    settings.on_notice = [&err = context.err](const std::string& text) {
+      err << "latchkey: " << plain(text, 1000) << '\n' << std::flush;
+    };
+  return open_target(settings, context.clock, context.random);
+}
+
+RunSettings make_run_settings(const MigrateOptions& options, const CliContext& context, const std::string& state) {
+  return {.to = options.to < 0 ? std::nullopt : std::optional(options.to),
+          .patience = options.wait,
+          .on_wait = [&context] { context.err << "latchkey: another runner is at it: waiting\n"
+                                              << std::flush; },
+          .on_done = [&options, &context,
+                      state](const Migration& one) { print_done(context.out, one, state, options.as()); }};
+}
+
+CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,
+                        const std::string& description) {
+  const auto read = [name, least, &into](const std::string& text) {
+    const char* const end = text.data() + text.size();
+    const auto [at, fault] = std::from_chars(text.data(), end, into);
+    if (fault == std::errc{} && at == end && into >= least) return;
+    throw CLI::ValidationError(name, fmt::format("`{}` is no whole number from {} on", plain(text, 40), least));
+  };
+  return command.add_option_function<std::string>(name, read, description)->type_name("NUMBER");
+}
+
+CLI::App* add_migrate(CLI::App& migrate, const std::string& name, const std::string& description,
+                      const std::shared_ptr<MigrateOptions>& options, const CliContext& context, MigrateWork work) {
+  CLI::App* const command = migrate.add_subcommand(name, description);
+  command->add_option("--dir", options->dir, "Folder of your own migrations (default: Latchkey's own)");
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options, &context, work] {
+    try {
+      context.set_exit(work(*options, context));
+    } catch (const Stop& stop) {
+      // A server that has the file, or another runner, is nothing broken: try again.
+      context.report({stop.code, stop.what()}, stop.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(stop.code));
+    }
+  });
+  return command;
+}
+
+void add_database(CLI::App& command, MigrateOptions& options) {
+  command.add_option("--database", options.database, "postgres://… or, with --dir, sqlite:FILE")
+      ->envname("LATCHKEY_DATABASE");
+  command.add_option("--schema", options.schema, "PostgreSQL: the schema of your ledger, latchkey_migrations")
+      ->capture_default_str();
+}
+
+}  // namespace latchkey

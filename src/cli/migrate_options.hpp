@@ -1,0 +1,52 @@
+// What the commands of `latchkey migrate` share: their flags, and what is opened by them. What is wrong is thrown as
+// Stop; add_migrate() reports it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/cli_fwd.hpp"
+#include "cli/context.hpp"
+#include "cli/migrate_report.hpp"
+#include "migrations/runner.hpp"
+
+namespace latchkey {
+
+struct MigrateOptions {
+  std::string database;
+  std::string dir;  // empty: Latchkey's own
+  std::string schema = "public";
+  std::string name;  // new: of the migration
+  Duration wait{60'000};
+  std::int64_t to = -1;
+  std::int64_t steps = 1;
+  std::int64_t version = 0;  // accept: which
+  bool yes = false;
+  bool force = false;
+  bool exit_code = false;
+  bool json = false;
+
+  bool is_own() const { return dir.empty(); }
+  As as() const { return json ? As::json : As::text; }
+};
+
+// The files; USAGE when `--to` is no number of theirs (0 is, for `down`).
+migrations::Collection read_migrations(const MigrateOptions& options);
+// USAGE when no database is named.
+std::unique_ptr<migrations::Target> open_database(const MigrateOptions& options, const CliContext& context);
+// `state`: what is printed of each that is done.
+migrations::RunSettings make_run_settings(const MigrateOptions& options, const CliContext& context,
+                                          const std::string& state);
+
+// What a command does; the exit code.
+using MigrateWork = int (*)(const MigrateOptions&, const CliContext&);
+// With --dir and --json.
+CLI::App* add_migrate(CLI::App& migrate, const std::string& name, const std::string& description,
+                      const std::shared_ptr<MigrateOptions>& options, const CliContext& context, MigrateWork work);
+// --database and --schema.
+void add_database(CLI::App& command, MigrateOptions& options);
+// A whole number; CLI11's own checks say a wrong one with the range of all doubles.
+CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,
+                        const std::string& description);
+
+}  // namespace latchkey

@@ -1,0 +1,49 @@
+#include "cli/verify_interrupt.hpp"
+
+#include <ostream>
+
+namespace latchkey {
+
+VerifyInterrupt::VerifyInterrupt(std::ostream& err)
+    : err_(err), signals_([this](int signal) { interrupt(signal); }, [this] { insist(); }) {}
+
+migrations::VerifyWatch VerifyInterrupt::watch() {
+  return {.on_scratch = [this](migrations::Target* scratch) { show(scratch); },
+          .must_stop =
+              [this] {
+                const std::lock_guard lock(mutex_);
+                return signal_.has_value();
+              }};
+}
+
+void VerifyInterrupt::leave_if_told() {
+  const std::lock_guard lock(mutex_);
+  if (signal_) InterruptWatch::die_of(*signal_);
+}
+
+void VerifyInterrupt::interrupt(int signal) {
+  const std::lock_guard lock(mutex_);
+  if (signal_) InterruptWatch::die_of(signal);
+  signal_ = signal;
+  if (scratch_ != nullptr) tell_and_stop();
+}
+
+// The first time it may have come between two statements.
+void VerifyInterrupt::insist() {
+  const std::lock_guard lock(mutex_);
+  if (scratch_ != nullptr) scratch_->interrupt();
+}
+
+void VerifyInterrupt::show(migrations::Target* scratch) {
+  const std::lock_guard lock(mutex_);
+  scratch_ = scratch;
+  if (scratch_ != nullptr && signal_) tell_and_stop();  // it came while that was being made
+}
+
+void VerifyInterrupt::tell_and_stop() {
+  err_ << "latchkey: interrupted: removing " + scratch_->scratch_name() + " (a second time: leaves it there)\n"
+       << std::flush;
+  scratch_->interrupt();
+}
+
+}  // namespace latchkey

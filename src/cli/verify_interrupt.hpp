@@ -1,0 +1,35 @@
+// VerifyInterrupt: Ctrl-C in `latchkey migrate verify` takes the scratch database with it. A second one leaves it
+// there, and its name has been said.
+#pragma once
+
+#include <iosfwd>
+#include <mutex>
+#include <optional>
+
+#include "cli/interrupts.hpp"
+#include "migrations/verify.hpp"
+
+namespace latchkey {
+
+class VerifyInterrupt {
+ public:
+  explicit VerifyInterrupt(std::ostream& err);
+
+  migrations::VerifyWatch watch();
+  // Once the scratch database is gone: ends the process if a signal came.
+  void leave_if_told();
+
+ private:
+  void interrupt(int signal);
+  void insist();
+  void show(migrations::Target* scratch);
+  void tell_and_stop();
+
+  std::ostream& err_;
+  std::mutex mutex_;
+  std::optional<int> signal_;
+  migrations::Target* scratch_ = nullptr;
+  InterruptWatch signals_;  // last: its thread uses the others
+};
+
+}  // namespace latchkey

@@ -1,0 +1,268 @@
+// A batch on its way to its commit: tried, and tried again or apart, until it is known what became of it.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "base/seeded_bug.hpp"
+#include "store/postgres/pg_store.hpp"
+
+namespace latchkey {
+
+using namespace pg;
+
+namespace {
+
+// Tenants that need not be told of again; more than these are, each time.
+constexpr std::size_t kTenantsKnown = 100'000;
+
+// Somebody else was faster, or holds what we want: everything is undone, and may be tried again.
+bool is_collision(const Failure& failure) {
+  return failure.state == "23505" || failure.state == "40001" || failure.state == "40P01" || failure.state == "55P03";
+}
+
+Error describe(const Failure& failure) {
+  if (failure.state == "53100") return {Code::STORE_FULL, "the database has no room left; nothing was changed"};
+  return {Code::STORE_UNAVAILABLE, "the database could not be written; nothing was changed"};
+}
+
+}  // namespace
+
+Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch batch) {
+  Attempt attempt{.name = make_uuid_v7(clock_->now(), random_.next(), random_.next()), .failing_since = {}};
+  for (unsigned tries = 1;; ++tries) {
+    const std::optional<Failure> failure = co_await carry(connection, batch, attempt);
+    if (!failure) co_return answer(std::move(batch));
+    if (!attempt.failing_since) attempt.failing_since = host_.elapsed();
+    co_await leave_transaction(connection, *failure, attempt);
+    // A pooler that we did not recognise gave us another's session, or ours was changed behind our back.
+    const bool has_lost_names = failure->state == "26000" || failure->state == "42P05" || failure->state == "0A000";
+    if (has_lost_names && connection && connection->does_keep_plans()) {
+      keeps_plans_ = false;
+      connection.reset();
+      continue;
+    }
+    if (failure->state == "23505") {
+      attempt.collided = true;
+      trust_ = 0;
+    }
+    const bool is_held_up = failure->state == "55P03" && !attempt.is_unknown;
+    if (is_held_up && co_await learns_who_holds(connection, attempt)) continue;
+    const bool may_go_on = failure->lost || is_collision(*failure) || attempt.is_unknown;
+    // One that cannot go on, or waits for somebody, must not hold up the others.
+    if (batch.size() > 1 && (!may_go_on || is_held_up)) {
+      Batch rest(std::make_move_iterator(batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2)),
+                 std::make_move_iterator(batch.end()));
+      batch.resize(batch.size() / 2);
+      co_await apply_batch(connection, std::move(batch));
+      co_await apply_batch(connection, std::move(rest));
+      co_return;
+    }
+    if (is_held_up) co_return put_aside(std::move(batch.front()));
+    // On closing only what is unknown is worth another try.
+    const bool is_over = waits_.has_ended() || (is_closing() && !attempt.is_unknown);
+    Duration patience = attempt.is_unknown ? kUnknownMost : settings_.patience;
+    if (waits_.are_last()) patience = std::min(patience, kLastPatience);
+    if (!may_go_on || is_over) patience = Duration{0};
+    batch = refuse_late(std::move(batch), *failure, attempt, patience);
+    if (batch.empty()) co_return;
+    co_await host_.wait(Duration{random_.next() % (failure->lost ? 200 : 5 * tries)});
+  }
+}
+
+// One try: none, when all of it is committed.
+Task<std::optional<Failure>> PostgresStore::carry(std::unique_ptr<Connection>& connection, Batch& batch,
+                                                  Attempt& attempt) {
+  attempt.is_committing = false;
+  try {
+    if (!connection || connection->is_lost()) connection = co_await connect();
+    if (attempt.backend) co_await end_backend(*connection, attempt);
+    const bool asks = attempt.is_unknown && !LK_SEEDED(unknown_commit_tried_again);
+    const bool is_kept = asks && (LK_SEEDED(unknown_commit_believed) || co_await find_kept(*connection, attempt));
+    if (!is_kept) {
+      if (std::exchange(attempt.is_unknown, false))
+        attempt.name = make_uuid_v7(clock_->now(), random_.next(), random_.next());
+      co_await try_batch(*connection, batch, attempt);
+    }
+    co_return std::nullopt;
+  } catch (const Failure& found) {
+    // A standby, behind a pooler or whose primary has just become one: the next connection is to find another.
+    const bool is_pooled = connection && !connection->does_keep_plans();
+    const bool is_standby = found.state == "25006" || (is_pooled && (found.state == "0A000" || found.state == "55000"));
+    co_return Failure(found.state, found.what(), found.lost || is_standby);
+  } catch (const TablesError& found) {
+    co_return Failure("", found.what(), false);
+  }
+}
+
+Task<void> PostgresStore::leave_transaction(std::unique_ptr<Connection>& connection, const Failure& failure,
+                                            Attempt& attempt) {
+  if (failure.lost) {
+    attempt.is_unknown |= attempt.is_committing;
+    if (!outage_since_) outage_since_ = host_.elapsed();
+    connection.reset();
+    counters_.forget();
+    // The next server may be another one, that has not what this one had.
+    heads_.clear();
+    tenants_.clear();
+    co_return;
+  }
+  attempt.backend.reset();
+  if (!connection) co_return;
+  try {
+    connection->add("ROLLBACK");
+    co_await connection->run(settings_.reply_max);
+  } catch (const Failure&) {
+    connection.reset();
+  }
+}
+
+// Whether there is reason to try again at once: passing over what is held, or apart from who wants it.
+Task<bool> PostgresStore::learns_who_holds(std::unique_ptr<Connection>& connection, Attempt& attempt) {
+  bool is_another = !std::exchange(attempt.skips, true);
+  if (!connection) co_return is_another;
+  // Where it cannot be found out, whoever tries next meets it again.
+  try {
+    const std::vector<Uuid> keys = std::exchange(attempt.keys, {});
+    is_another |= co_await find_held(*connection, {keys.begin(), keys.end()});
+    is_another |= co_await find_held_letters(*connection, std::exchange(attempt.letters, {}));
+  } catch (const Failure&) {
+    connection.reset();
+  }
+  co_return is_another;
+}
+
+void PostgresStore::answer(Batch batch) {
+  outage_since_.reset();
+  tell_failure(std::nullopt);
+  for (auto& command : batch) {
+    if (!command->is_applied) {
+      put_aside(std::move(command));
+    } else {
+      command->finish(nullptr);
+    }
+  }
+}
+
+// What is left to be tried again. Those that have waited for too long are told so, each by its own time; where a commit
+// is unknown, all of them together, and much later.
+PostgresStore::Batch PostgresStore::refuse_late(Batch batch, const Failure& failure, const Attempt& attempt,
+                                                Duration patience) {
+  const Duration now = host_.elapsed();
+  Batch left, late;
+  for (auto& command : batch) {
+    // A connection that went silent has taken longer than any patience by itself: only what comes after it counts.
+    const Duration since = attempt.is_unknown || !outage_since_
+                               ? *attempt.failing_since
+                               : std::min(*attempt.failing_since, std::max(*outage_since_, command->submitted));
+    (now - since >= patience ? late : left).push_back(std::move(command));
+  }
+  if (late.empty()) return left;
+  spdlog::error("postgres: {} were not written: {}", late.size(), failure.what());
+  Error error = describe(failure);
+  if (attempt.is_unknown) error.detail = "given up before it was known whether this was kept: ask again";
+  tell_failure(error);
+  for (const auto& command : late) {
+    const bool may_be_kept = attempt.is_unknown && command->is_applied;
+    command->finish(may_be_kept && command->manner == PgCommand::Manner::noted ? nullptr : &error);
+  }
+  return left;
+}
+
+// Whether a batch whose commit is not known was kept: it is if its name is there. If not, the name is taken now, by a
+// mark that no batch leaves, so that it cannot be kept any more behind our back; what is applied anew goes by another
+// name, because the answers are other ones too. Either way something is written: when that is durable, on a standby too
+// where there must be one, so is all that came before it.
+Task<bool> PostgresStore::find_kept(Connection& connection, Attempt& attempt) {
+  // Who does it is known before it holds the name: it may go silent as well.
+  begin(connection);
+  connection.add("SELECT pg_backend_pid()::bigint, now()::text");
+  const auto who = co_await connection.run(settings_.reply_max);
+  attempt.backend.emplace(who.back().integer(0, 0), std::string(who.back().bytes(0, 1)));
+  connection.add(
+      {"INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET at = b.at "
+       "RETURNING at",
+       Params().add(attempt.name).add(-to_ms(clock_->now()))});
+  connection.add("COMMIT");
+  const auto results = co_await connection.run(settings_.reply_max);
+  if (connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
+  attempt.backend.reset();
+  co_return results[results.size() - 2].integer(0, 0) >= 0;
+}
+
+Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attempt& attempt) {
+  begin(connection);
+  PgTables tables(random_, counters_, heads_);
+  attempt.letters.clear();
+  attempt.keys.clear();
+  tables.tell_new_letters(attempt.letters);
+  tables.tell_new_keys(attempt.keys);
+  tables.leave_keys(held_);
+  Needs needs;
+  std::vector<PgCommand*> left;
+  for (const auto& command : batch) {
+    command->is_applied = false;
+    if (is_held(*command)) continue;
+    command->plan(needs);
+    left.push_back(command.get());
+  }
+  // Keys of jobs are mostly new: they are not looked for, the index says when one was not. For a while after that they
+  // are.
+  if (attempt.collided || trust_ < kTrusted) {
+    needs.keys.insert(needs.new_keys);
+  } else {
+    for (const Uuid& key : needs.new_keys.sorted()) tables.load_no_key(key);
+  }
+  Instant now;
+  co_await load(connection, tables, std::move(needs), true, attempt, now);
+  while (true) {
+    std::vector<PgCommand*> again;
+    for (PgCommand* command : left) {
+      tables.begin_command();
+      try {
+        command->apply({tables, random_, now});
+        tables.end_command();
+        command->is_applied = true;
+      } catch (const Missing&) {
+        tables.undo_command();
+        again.push_back(command);
+      } catch (const Held&) {
+        tables.undo_command();
+      }
+    }
+    left = std::move(again);
+    if (left.empty()) break;
+    co_await load(connection, tables, tables.take_needs(), false, attempt, now);
+  }
+  const bool changed = tables.has_changed();
+  for (const Statement& write : tables.take_writes()) connection.add(write);
+  std::set<std::string> new_tenants;
+  for (const auto& head : tables.made_heads())
+    if (!tenants_.contains(head->tenant)) new_tenants.insert(head->tenant);
+  for (const std::string& tenant : new_tenants)
+    connection.add({"SELECT latchkey.note_tenant($1)", Params().add(std::string_view(tenant))});
+  if (to_ms(now) >= clock_mark_ms_) add_clock_mark(connection, now);
+  if (changed)
+    connection.add(
+        {"INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)", Params().add(attempt.name).add(to_ms(now))});
+  // What was written since can only have brought it nearer, which is known; a sweep wants to know how far it is now.
+  const bool asks_deadline = tables.has_swept();
+  if (asks_deadline) connection.add(kNextDeadline);
+  connection.add("COMMIT");
+  attempt.is_committing = changed;
+  const DeadlineQuestion question(*this);
+  const auto results = co_await connection.run(settings_.reply_max);
+  if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
+  if (!attempt.collided && trust_ < kTrusted && !tables.has_met_keys()) trust_ += 1;
+  if (tables.has_met_keys()) trust_ = 0;
+  tables.remember_heads();
+  leave_out(tables.left_out());
+  if (tenants_.size() < kTenantsKnown) tenants_.merge(new_tenants);
+  if (tables.has_queued()) {
+    has_news_ = true;
+    news_.ring();
+  }
+  if (asks_deadline) next_deadline_ms_ = question.answer(results[results.size() - 2]);
+  if (const auto first = tables.first_deadline()) note_deadline(*first);
+}
+
+}  // namespace latchkey

@@ -1,0 +1,133 @@
+// Kinds of the statements that a store on PostgreSQL sends, told by their text.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace latchkey {
+
+// Every kind of statement that a store is known to send, by parts of its text: in this order, `*` between them, `^` at
+// its beginning.
+struct Kind {
+  const char* name;
+  const char* pattern;
+};
+inline constexpr Kind kKinds[] = {
+    {"look where it is", "FROM latchkey.place p,"},
+    {"note another server", "^UPDATE latchkey.place"},
+    {"jump", "^SELECT setval('latchkey.* + $1)"},
+    {"end leases of rows", "^UPDATE latchkey.states SET lease_until = $1"},
+    {"end leases of blocks", "^UPDATE latchkey.blocks SET lease_until = $1"},
+    {"list runs", "all_states * WHERE r.seq = ANY(ARRAY("},
+    {"find keys", "FROM latchkey.keys k JOIN latchkey.runs"},
+    {"hold keys", "FROM latchkey.keys k WHERE * FOR UPDATE"},
+    {"find keys that exist", "^SELECT k.hash FROM latchkey.keys"},
+    {"hold blocks", "FROM latchkey.blocks b WHERE b.lo = ANY* FOR UPDATE"},
+    {"hold rows", "FROM latchkey.states s WHERE s.seq = ANY* FOR UPDATE"},
+    {"find outcomes", "^SELECT *unnest* latchkey.outcomes"},
+    {"find heads", "^SELECT *unnest* latchkey.runs"},
+    {"find waits", "^SELECT *unnest* latchkey.waits"},
+    {"hold an open letter", "FROM latchkey.dead_letters WHERE *acknowledged_at IS NULL FOR UPDATE"},
+    {"take blocks", "FROM latchkey.blocks *session IS NULL *FOR UPDATE"},
+    {"take rows that are not late", "FROM latchkey.states *status = 0 *deadline > *FOR UPDATE"},
+    {"take rows", "FROM latchkey.states *status = 0 *FOR UPDATE"},
+    {"sweep blocks but some", "FROM latchkey.blocks *session IS NOT NULL *NOT IN *FOR UPDATE"},
+    {"sweep blocks", "FROM latchkey.blocks *session IS NOT NULL *FOR UPDATE"},
+    {"sweep rows but some", "FROM latchkey.states *deadline <= *NOT IN *FOR UPDATE"},
+    {"sweep rows", "FROM latchkey.states *deadline <= *FOR UPDATE"},
+    {"find what may be purged", "^SELECT r.seq, r.created_at FROM"},
+    {"find the next deadline", "^SELECT least"},
+    {"insert heads", "^INSERT INTO latchkey.runs"},
+    {"insert outcomes", "^INSERT INTO latchkey.outcomes"},
+    {"insert rows", "^INSERT INTO latchkey.states"},
+    {"insert blocks", "^INSERT INTO latchkey.blocks"},
+    {"look for held keys", "^SELECT latchkey.find_held"},
+    {"try a key", "^INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one"},
+    {"insert keys", "^INSERT INTO latchkey.keys"},
+    {"insert waits", "^INSERT INTO latchkey.waits"},
+    {"find a batch that was kept", "^INSERT INTO latchkey.batches AS"},
+    {"insert a batch", "^INSERT INTO latchkey.batches"},
+    {"insert a letter", "^INSERT INTO latchkey.dead_letters"},
+    {"insert a member", "^INSERT INTO latchkey.dead_letter_members"},
+    {"insert a step", "^INSERT INTO latchkey.dead_letter_steps"},
+    {"insert duplicates", "^INSERT INTO latchkey.duplicates"},
+    {"update rows", "^UPDATE latchkey.states"},
+    {"update blocks", "^UPDATE latchkey.blocks"},
+    {"update keys", "^UPDATE latchkey.keys"},
+    {"update a letter", "^UPDATE latchkey.dead_letters SET id"},
+    {"acknowledge a letter", "^UPDATE latchkey.dead_letters SET acknowledged_by"},
+    {"delete heads", "^DELETE FROM latchkey.runs"},
+    {"take runs out of outcomes", "^WITH o AS (DELETE FROM latchkey.outcomes"},
+    {"delete rows", "^DELETE FROM latchkey.states"},
+    {"delete blocks", "^DELETE FROM latchkey.blocks"},
+    {"delete keys", "^DELETE FROM latchkey.keys"},
+    {"delete a run's waits", "^DELETE FROM latchkey.waits WHERE dependent"},
+    {"delete waits", "^DELETE FROM latchkey.waits w"},
+    {"delete duplicates", "^DELETE FROM latchkey.duplicates"},
+    {"delete members", "^DELETE FROM latchkey.dead_letter_members"},
+    {"delete steps", "^DELETE FROM latchkey.dead_letter_steps"},
+    {"delete a letter", "^DELETE FROM latchkey.dead_letters"},
+    {"find a run's letter", "^SELECT l.id FROM latchkey.dead_letter_members"},
+    {"find letters of runs", "^SELECT m.seq, m.letter"},
+    {"hold a letter", "FROM latchkey.dead_letters WHERE number = * FOR UPDATE"},
+    {"find a letter", "FROM latchkey.dead_letters WHERE number = * $3)"},
+    {"list letters", "FROM latchkey.dead_letters WHERE number <"},
+    {"find members", "FROM latchkey.dead_letter_members WHERE (letter, seq, generation)"},
+    {"list members", "FROM latchkey.dead_letter_members m WHERE letter"},
+    {"find a member", "FROM latchkey.dead_letter_members WHERE letter = $1 AND seq"},
+    {"find a step", "^SELECT 1 FROM latchkey.dead_letter_steps"},
+    {"list steps", "^SELECT kind* FROM latchkey.dead_letter_steps"},
+    {"hold heads", "FROM latchkey.runs r WHERE r.seq = ANY* FOR UPDATE"},
+    {"find heads that exist", "^SELECT r.seq FROM latchkey.runs r WHERE r.seq = ANY"},
+    {"find many duplicates", "^SELECT d.seq, d.seen FROM latchkey.duplicates"},
+    {"find duplicates", "^SELECT seen FROM latchkey.duplicates"},
+    {"find a run", "all_states * r.seq = $1 AND r.id"},
+    {"find a key's run", "all_states * k.hash = $1"},
+    {"count", "^SELECT count(*FILTER"},
+    {"find old names of batches", "^SELECT b.id FROM latchkey.batches"},
+    {"purge names of batches", "^DELETE FROM latchkey.batches"},
+    {"find an open letter that exists", "^SELECT number FROM latchkey.dead_letters WHERE tenant"},
+    {"draw fences", "^SELECT nextval('latchkey.fences')"},
+    {"draw ids", "^SELECT nextval('latchkey.counters')"},
+    {"mark where purging goes on", "^SELECT setval('latchkey.purged'"},
+    {"take outcomes apart alone", "FROM latchkey.latches WHERE * FOR UPDATE"},
+    {"note a tenant", "^SELECT latchkey.note_tenant"},
+};
+// And those that come when they are due, or within a function: they need not be seen.
+inline constexpr Kind kOthers[] = {
+    {"mark the clock", "^SELECT setval('latchkey.clock'"},
+    {"read the clock", "^SELECT (SELECT (extract(epoch *last_value FROM latchkey.clock"},
+    {"show that it is there", "^SELECT pg_advisory_xact_lock_shared(7420, hashtext('latchkey.servers'"},
+    {"find a tenant", "EXISTS (SELECT FROM latchkey.tenants"},
+    {"insert a tenant", "^INSERT INTO latchkey.tenants"},
+    {"find a tenant's id", "SELECT coalesce((SELECT t.id FROM latchkey.tenants"},
+    {"find out whose rows are read", "SELECT c.tenant FROM latchkey.caller()"},
+    {"find out who reads letters", "SELECT coalesce(c.acts_as = 'org-admin', false) FROM latchkey.caller()"},
+    {"find a bound role", "^SELECT b.tenant, b.acts_as * FROM latchkey.tenant_roles"},
+    {"tell of a letter", "^SELECT pg_notify('dead_letter_inserted'"},
+};
+
+inline bool is_like(std::string_view sql, std::string_view pattern) {
+  const bool is_anchored = pattern.starts_with('^');
+  if (is_anchored) pattern.remove_prefix(1);
+  for (bool is_first = true; !pattern.empty(); is_first = false) {
+    const std::string_view part = pattern.substr(0, pattern.find('*'));
+    const std::size_t at = sql.find(part);
+    if (at == std::string_view::npos || (is_first && is_anchored && at != 0)) return false;
+    sql.remove_prefix(at + part.size());
+    pattern.remove_prefix(std::min(part.size() + 1, pattern.size()));
+  }
+  return true;
+}
+
+// What is of no known kind is named by its text.
+inline std::string name_of(const std::string& sql) {
+  for (const auto kinds : {std::span<const Kind>(kKinds), std::span<const Kind>(kOthers)})
+    for (const Kind& kind : kinds)
+      if (is_like(sql, kind.pattern)) return kind.name;
+  return "? " + sql;
+}
+
+}  // namespace latchkey

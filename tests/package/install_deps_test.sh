@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# What scripts/install-deps asks apt-get for, and that no service may start meanwhile. With a dpkg-query that knows no package, and an
+# apt-get that only notes what it was told.
+set -euo pipefail
+script=$1/scripts/install-deps
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin"
+export PATH="$work/bin:$PATH" POLICY_RC_D="$work/policy-rc.d" WORK="$work"
+printf '#!/bin/sh\nexit 1\n' >"$work/bin/dpkg-query"
+printf '#!/bin/sh\nexec "$@"\n' >"$work/bin/sudo"
+cat >"$work/bin/apt-get" <<'FAKE'
+#!/bin/sh
+[ "$1" = install ] || exit 0
+echo "$@" >"$WORK/asked"
+"$POLICY_RC_D" || echo $? >"$WORK/policy"
+exit "${FAILS:-0}"
+FAKE
+chmod +x "$work"/bin/*
+
+fail() { echo "$1" >&2; exit 1; }
+asks() { grep -qw -- "$1" "$work/asked"; }
+servers=(postgresql-15 pgbouncer nginx-light wrk)
+
+for set in build tools; do
+  "$script" $set >/dev/null
+  asks clang-19 && asks libgtest-dev || fail "$set lacks what it builds with"
+  for server in "${servers[@]}"; do ! asks $server || fail "$set installs $server"; done
+done
+"$script" test >/dev/null
+asks clang-19 && asks postgresql-15 && asks pgbouncer || fail "test lacks a server"
+! asks nginx-light || fail "test installs what is measured only"
+for set in bench all ""; do
+  "$script" $set >/dev/null
+  for server in "${servers[@]}"; do asks $server || fail "'$set' lacks $server"; done
+done
+asks clang-format-19 || fail "without a word it is not everything"
+! "$script" nonsense 2>/dev/null || fail "nonsense is taken"
+
+[[ $(<"$work/policy") == 101 ]] || fail "services may start"
+[[ ! -e $POLICY_RC_D ]] || fail "the policy is left behind"
+! FAILS=1 "$script" build >/dev/null || fail "a failure is not told"
+[[ ! -e $POLICY_RC_D ]] || fail "the policy is left behind by a failure"
+printf '#!/bin/sh\nexit 104\n' >"$POLICY_RC_D"
+chmod +x "$POLICY_RC_D"
+"$script" build >/dev/null
+[[ $(<"$work/policy") == 104 ]] || fail "somebody's own policy is not asked"
+grep -q 104 "$POLICY_RC_D" || fail "somebody's own policy is gone"
