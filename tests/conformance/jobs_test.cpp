@@ -185,6 +185,21 @@ TEST_P(Jobs, FiveHundredInABatchEachTakenOnce) {
   for (const EnqueueReply& reply : verbs().enqueue_all(batch)) EXPECT_TRUE(std::get<Enqueued>(reply).duplicate);
 }
 
+TEST_P(Jobs, ThousandsInOneTakeEachHaveAFenceOfTheirOwn) {
+  constexpr std::uint32_t kMany = 4'500;
+  EnqueueRequest job;
+  job.function = "f";
+  for (std::uint32_t made = 0; made < kMany; made += 500) verbs().enqueue_all(std::vector(500, job));
+  const auto taken = take_up_to(2 * kMany);
+  ASSERT_EQ(taken.size(), kMany);
+  std::vector<SettleRequest> endings;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (i > 0) EXPECT_GT(taken[i].fence, taken[i - 1].fence);
+    endings.push_back({{}, taken[i].run.id(), taken[i].fence, Complete{"r", {}}});
+  }
+  for (const SettleReply& reply : verbs().settle_all(endings)) EXPECT_TRUE(std::get<Settled>(reply).changed);
+}
+
 TEST_P(Jobs, QueuedJobsSurviveReopeningInOrder) {
   for (const char* input : {"b", "c"}) add_input(input);
   add_input("a", 1);

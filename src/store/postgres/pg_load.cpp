@@ -308,6 +308,16 @@ class PostgresStore::Loading {
         });
   }
 
+  // Beyond the thousand that every look draws.
+  void add_more_fences(const std::shared_ptr<Counters>& fences) {
+    if (needs_.fences <= kDrawn) return;
+    add({"SELECT nextval('latchkey.fences') FROM generate_series(1, $1)",
+         Params().add(static_cast<std::int64_t>((needs_.fences - 1) / kDrawn))},
+        [fences](const Rows& rows) {
+          for (int row = 0; row < rows.size(); ++row) fences->add(static_cast<std::uint64_t>(rows.integer(row, 0)));
+        });
+  }
+
   // Everything, in the one order in which locks are taken. Fences come last: so that what is drawn is above what the
   // last owners of what is locked drew.
   Task<void> run(Attempt& attempt, Instant& now) {
@@ -324,15 +334,18 @@ class PostgresStore::Loading {
       questions_.push_back(handlers_.size() - 1);
     }
     add_counters();
+    const auto fences = std::make_shared<Counters>();
+    add_more_fences(fences);
     // Behind a pooler the server may be another one than at the last transaction, whose fences have not jumped yet.
     const bool asks_place = !connection_.does_keep_plans();
     add({std::string("SELECT nextval('latchkey.fences'), ") + kClock + ", pg_backend_pid()::bigint, now()::text, " +
              "(SELECT last_value FROM latchkey.clock)" + (asks_place ? ", (" + kPlace + ")" : ""),
          {}},
-        [&, asks_place](const Rows& rows) {
+        [&, asks_place, fences](const Rows& rows) {
           if (asks_place && rows.bytes(0, 5) != store_.place_)
             throw Failure("", "another server answers than the one that was connected to", true);
-          tables_.load_fences(static_cast<std::uint64_t>(rows.integer(0, 0)));
+          fences->add(static_cast<std::uint64_t>(rows.integer(0, 0)));
+          tables_.load_fences(std::move(*fences));
           // A pooler that shows its server's process as its own would have us use others' sessions.
           if (connection_.does_keep_plans() && !connection_.is_served_by(rows.integer(0, 2)))
             throw Failure("26000", "another session answers than the one that was connected to", false);

@@ -2,6 +2,9 @@
 
 namespace latchkey::pg {
 
+std::optional<std::uint64_t> Counters::peek() const {
+  return ranges_.empty() ? std::nullopt : std::optional(ranges_.front().first);
+}
 std::optional<std::uint64_t> Counters::next() {
   if (ranges_.empty()) return std::nullopt;
   const std::uint64_t value = ranges_.front().first++;
@@ -29,6 +32,12 @@ void PgTables::undo_to(std::size_t steps, std::size_t runs) {
       runs_.erase(seq);
     }
   }
+}
+
+// It draws its fences anew: each time twice as many as were there for it, until all that it takes has one.
+void PgTables::undo_command() {
+  needs_.fences += 2 * fences_drawn_;
+  undo_to(0, 0);
 }
 
 // --- what was read --------------------------------------------------------------------------------------------------
@@ -206,8 +215,13 @@ RunId PgTables::next_id(Instant now) {
 }
 
 Fence PgTables::peek_fence() {
-  if (fence_ == fence_end_) throw Missing{};  // every look draws new ones
-  return Fence{fence_};
+  const auto fence = fences_.peek();
+  if (!fence) throw Missing{};  // every look draws new ones
+  return Fence{*fence};
+}
+void PgTables::draw_fence() {
+  fences_.next();
+  fences_drawn_ += 1;
 }
 
 void PgTables::insert(const Run& run) {

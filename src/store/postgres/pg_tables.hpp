@@ -71,11 +71,13 @@ struct Needs {
   std::uint32_t overdue = 0;  // how many
   std::vector<std::pair<std::string, Statement>> questions;
   std::uint32_t counters = 0;
+  std::uint64_t fences = 0;
 };
 
-// Counters for new ids, drawn by the thousand and used by one batch after the other.
+// Numbers of a sequence, drawn by the thousand: counters for new ids, used by one batch after the other; fences.
 class Counters {
  public:
+  std::optional<std::uint64_t> peek() const;
   std::optional<std::uint64_t> next();
   std::size_t left() const;
   void add(std::uint64_t first);
@@ -105,6 +107,7 @@ class PgTables final : public Tables {
     written_before_ = !own_writes_.empty();
     in_turn_ = false;
     lacks_ = false;
+    fences_drawn_ = 0;
     begin_request();
   }
   // Something was missing: what others lack is found out as well, and then all is asked for at once.
@@ -122,7 +125,7 @@ class PgTables final : public Tables {
     return {undo_.size(), undo_runs_.size()};
   }
   void undo_request(Mark mark) { undo_to(mark.steps, mark.runs); }
-  void undo_command() { undo_to(0, 0); }
+  void undo_command();
   // Tells the cache which runs this batch has made and which it has ended, once that is kept.
   void remember_heads();
   const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
@@ -173,7 +176,8 @@ class PgTables final : public Tables {
   void load_ready(const ReadyName& name, ReadyList list);
   void load_overdue(std::vector<ReadyItem> items) { overdue_ = std::move(items); }
   void load_answer(const std::string& question, Rows rows) { answers_.insert_or_assign(question, std::move(rows)); }
-  void load_fences(std::uint64_t first) { fence_ = first, fence_end_ = first + kDrawn; }
+  // Instead of those that are left: they were drawn before what is locked now was.
+  void load_fences(Counters fences) { fences_ = std::move(fences); }
   // Whether the head need not be read. Kept for this batch then: the cache may forget it while others go on.
   bool pin_head(Seq seq);
 
@@ -203,7 +207,7 @@ class PgTables final : public Tables {
   std::optional<Run> find_latest(const KeyName& name) override;
   RunId next_id(Instant now) override;
   Fence peek_fence() override;
-  void draw_fence() override { fence_ += 1; }
+  void draw_fence() override;
   void insert(const Run& run) override;
   void update(const Run& before, const Run& after) override;
   void point_key(const Run& run) override;
@@ -308,7 +312,8 @@ class PgTables final : public Tables {
   std::vector<Statement> own_writes_;
   std::map<Seq, LettersOf> letters_of_;          // of the slice that is purged; only those that are in any
   std::map<Seq, std::set<Seq>> erased_members_;  // which runs are gone from which letters
-  std::uint64_t fence_ = 0, fence_end_ = 0;
+  Counters fences_;
+  std::uint64_t fences_drawn_ = 0;  // by this command
   std::optional<Instant> first_deadline_;
   std::vector<std::shared_ptr<const RunHead>> made_heads_;
   std::vector<Seq> done_;  // settled or erased by this batch

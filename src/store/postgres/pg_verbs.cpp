@@ -118,6 +118,7 @@ constexpr auto kPlanSettle = [](Needs& needs, const SettleRequest& request) {
 
 void plan_key(Needs& needs, const ClaimRequest& request) {
   needs.counters += 1;
+  needs.fences += 1;
   if (const auto hash = lookup_hash(request)) needs.keys.insert(name_key(*hash));
 }
 void plan_key(Needs& needs, const EnqueueRequest& request) {
@@ -157,6 +158,8 @@ auto in_turn(Act act) {
 constexpr Duration kBatchesKept = std::chrono::hours{1};
 // What a note weighs, for the room that it takes in a batch: others in it wait for hundreds of them, not for thousands.
 constexpr std::size_t kNoteBytes = 8 << 10;
+// For a take; where there is more to be had, more are drawn.
+constexpr std::uint32_t kFencesPlanned = 1000;
 constexpr auto kNothing = [](Needs&) {};
 
 }  // namespace
@@ -255,7 +258,10 @@ void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
   const auto shared = std::make_shared<const TakeRequest>(std::move(request));
   submit(
       std::move(done),
-      [shared](Needs& needs) { needs.ready[{shared->tenant, shared->functions}].count += shared->limit; },
+      [shared](Needs& needs) {
+        needs.ready[{shared->tenant, shared->functions}].count += shared->limit;
+        needs.fences += std::min(shared->limit, kFencesPlanned);
+      },
       [shared](Applying with) { return apply_take(with, *shared); });
 }
 void PostgresStore::move(MoveRequest request, Done<MoveReply> done) {
