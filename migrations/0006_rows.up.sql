@@ -12,7 +12,7 @@ DECLARE
 BEGIN
   SELECT c.last_value INTO mark FROM latchkey.clock c;
   now := greatest(now, mark - 1000);
-  IF now >= mark THEN PERFORM setval('latchkey.clock', now + 1000); END IF;
+  IF now >= mark THEN PERFORM setval('latchkey.clock', greatest(c.last_value, now + 1000)) FROM latchkey.clock c; END IF;
   RETURN now;
 END $$;
 

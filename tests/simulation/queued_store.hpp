@@ -24,11 +24,12 @@ class QueuedStore final : public Store {
     const std::size_t count = commands_.size();
     pass_on();
     // Callbacks come when all is applied.
-    for (auto& reply : answers_->wait_for(count, let_go)) reply();
+    for (auto& reply : answers_->wait_for(count, stuck_after, let_go)) reply();
     return count;
   }
   // Called when a step does not end, and before what is not put off: whoever holds something up lets go then.
   std::function<void()> let_go = [] {};
+  std::chrono::milliseconds stuck_after{30};
   void crash() { commands_.clear(); }
   // As the first half of a step; nobody hears the answers. The hosts must be closed before this is destroyed.
   void pass_on() {
@@ -89,16 +90,16 @@ class QueuedStore final : public Store {
  private:
   class Answers {
    public:
-    static constexpr std::chrono::milliseconds kStuck{30};
     void add(std::move_only_function<void()> reply) {
       const std::lock_guard lock(mutex_);
       replies_.push_back(std::move(reply));
       is_there_.notify_one();
     }
-    std::vector<std::move_only_function<void()>> wait_for(std::size_t count, const std::function<void()>& unstick) {
+    std::vector<std::move_only_function<void()>> wait_for(std::size_t count, std::chrono::milliseconds stuck_after,
+                                                          const std::function<void()>& unstick) {
       std::unique_lock lock(mutex_);
       const auto are_there = [&] { return replies_.size() == count; };
-      if (!is_there_.wait_for(lock, kStuck, are_there)) {
+      if (!is_there_.wait_for(lock, stuck_after, are_there)) {
         lock.unlock();
         unstick();
         lock.lock();

@@ -39,6 +39,7 @@ SimPostgres::SimPostgres(Clock& clock, Random& random)
     : clock_(clock), host_clock_(clock), dice_(random.next()), url_(shared_database()) {
   PgServer::empty(url_);
   if (dice_.one_in(2)) user_ = std::make_unique<PgClient>(url_);
+  minds_letters_ = dice_.one_in(2);
   if (dice_.one_in(2)) {
     proxy_ = std::make_unique<FaultProxy>(PgServer::instance().port());
     url_ = proxy_->url(url_.substr(url_.rfind('/') + 1));
@@ -61,6 +62,8 @@ void SimPostgres::open() {
   }
   queue_ = std::make_unique<QueuedStore>(std::move(stores), dice_);
   queue_->let_go = [this] { let_go(); };
+  // Long enough for the store to find out that somebody is making the letter that it needs.
+  if (minds_letters_) queue_->stuck_after = std::chrono::milliseconds{150};
 }
 
 // What a user's program may hold. It changes nothing that anybody was told of, but that it acknowledges.
@@ -70,10 +73,11 @@ void SimPostgres::hold() {
       "SELECT 1 FROM latchkey.blocks ORDER BY lo DESC LIMIT 2 FOR UPDATE SKIP LOCKED",
       "SELECT 1 FROM latchkey.runs ORDER BY seq DESC LIMIT 4 FOR UPDATE SKIP LOCKED",
       "SELECT 1 FROM latchkey.dead_letters FOR UPDATE SKIP LOCKED"};
+  constexpr std::size_t kWays = std::size(kRows) + 3, kOfLetters = 4;
   steps_held_ = 1 + dice_.below(6);
   std::string sql = "BEGIN; SET LOCAL lock_timeout = '20ms'; ";
   const std::string now = std::to_string(to_ms(clock_.now()));
-  switch (const auto what = dice_.below(std::size(kRows) + 3)) {
+  switch (const auto what = minds_letters_ ? kWays - 1 - dice_.below(kOfLetters) : dice_.below(kWays)) {
     case std::size(kRows):
       sql += "UPDATE latchkey.dead_letters SET acknowledged_by = 'a user', acknowledged_at = " + now +
              " WHERE number = (SELECT number FROM latchkey.dead_letters WHERE acknowledged_at IS NULL LIMIT 1 FOR "
@@ -124,7 +128,7 @@ void SimPostgres::arm(std::vector<FaultHow> ways) {
 std::size_t SimPostgres::step() {
   const bool cuts = proxy_ && dice_.one_in(10);
   if (cuts) arm({FaultHow::close, FaultHow::reset, FaultHow::late});
-  if (user_ && steps_held_ == 0 && dice_.one_in(8)) hold();
+  if (user_ && steps_held_ == 0 && dice_.one_in(minds_letters_ ? 2 : 8)) hold();
   const std::size_t commands = queue_->step();
   if (steps_held_ == 1) let_go();
   if (steps_held_ > 1) steps_held_ -= 1;

@@ -62,6 +62,7 @@ class SimPostgres final : public SimStore {
   std::unique_ptr<FaultProxy> proxy_;  // none: nothing is cut
   std::string url_;
   std::unique_ptr<PgClient> user_;  // none: nobody holds anything
+  bool minds_letters_ = false;      // it is mostly at dead letters: few runs end by time alone while they are held
   std::uint64_t steps_held_ = 0;    // that are left
   bool must_undo_ = false;          // what it has written
   std::vector<Host> hosts_;

@@ -12,8 +12,9 @@ namespace latchkey {
 
 class Folder {
  public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "latchkey-test-XXXXXX").string();
+  Folder() : Folder(std::filesystem::temp_directory_path()) {}
+  explicit Folder(const std::filesystem::path& parent) {
+    std::string name = (parent / "latchkey-test-XXXXXX").string();
     LK_ASSERT(::mkdtemp(name.data()) != nullptr);
     path_ = name;
   }

@@ -1,6 +1,8 @@
 #include "support/pg_cluster.hpp"
 
+#include <linux/magic.h>
 #include <pwd.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,9 +26,22 @@ bool says_ready(const std::string& file) {
   return last.starts_with("ready") || last.starts_with("standby");
 }
 
+// They write nothing durably, so that memory will do where there is plenty: a disk's file system takes a fifth of the
+// time for making and removing their thousands of files.
+std::filesystem::path find_room() {
+  const std::filesystem::path memory = "/dev/shm";
+  constexpr std::uintmax_t kPlenty = 8ull << 30;
+  std::error_code failed;
+  const auto room = std::filesystem::space(memory, failed);
+  struct statfs kind {};
+  const bool is_memory = !failed && ::statfs(memory.c_str(), &kind) == 0 && kind.f_type == TMPFS_MAGIC;
+  const bool may_write = ::access(memory.c_str(), W_OK | X_OK) == 0;
+  return is_memory && may_write && room.available >= kPlenty ? memory : std::filesystem::temp_directory_path();
+}
+
 }  // namespace
 
-PgCluster::PgCluster(Unmade, std::vector<std::string> settings) : settings_(std::move(settings)) {
+PgCluster::PgCluster(Unmade, std::vector<std::string> settings) : folder_(find_room()), settings_(std::move(settings)) {
   if (const passwd* user = ::getpwnam("postgres"); user && ::geteuid() == 0)
     LK_ASSERT(::chown(folder_.path().c_str(), user->pw_uid, user->pw_gid) == 0);
 }

@@ -14,8 +14,9 @@ using namespace pg;
 
 namespace {
 
-// More than any server can have drawn that its successor does not know of.
-constexpr std::int64_t kFencesLost = 1'000'000'000, kCountersLost = 1'000'000;
+// More than any server can have drawn that its successor does not know of: a thousand with each look or new run, for a
+// day. There is room for tens of thousands of such jumps.
+constexpr std::int64_t kFencesLost = 100'000'000'000, kCountersLost = 100'000'000'000;
 
 // Beside what holds for all. Plans must not depend on the first batch that came either.
 std::string settings_for(Lasting lasting) {
@@ -137,7 +138,7 @@ Task<void> PostgresStore::look_around(Connection& connection) {
          "deadline END WHERE ctid = ANY(ARRAY(SELECT s.ctid FROM latchkey.states s WHERE s.deadline IS NOT NULL AND "
          "s.status = 1 AND s.lease_until > $1 FOR UPDATE SKIP LOCKED))",
          now});
-    next_deadline_ms_ = to_ms(clock_->now());
+    note_deadline(clock_->now());
   }
   connection.add("COMMIT");
   co_await connection.run(settings_.reply_max);
@@ -197,12 +198,17 @@ Task<void> PostgresStore::watch_deadline() {
       connection->add(kNextDeadline);
       const auto results = co_await connection->run(settings_.reply_max);
       const Rows& clock = results[results.size() - 2];
-      if (results[results.size() - 3].bytes(0, 0) != place_) co_await look_around(*connection);
+      if (results[results.size() - 3].bytes(0, 0) != place_) {
+        co_await look_around(*connection);
+        continue;  // what was answered is older than that
+      }
       see_clock(from_ms(clock.integer(0, 0)), clock.integer(0, 1));
       // Others are to know of a time that they cannot read from the database.
       const Instant now = clock_->now();
-      if (!settings_.clock && now > from_ms(clock.integer(0, 0)) + kMarkAhead && to_ms(now) >= clock_mark_ms_)
+      if (!settings_.clock && now > from_ms(clock.integer(0, 0)) + kMarkAhead && to_ms(now) >= clock_mark_ms_) {
+        connection->add(kAsEngine);
         add_clock_mark(*connection, now);
+      }
       next_deadline_ms_ = question.answer(results.back());
       co_await show_presence(*connection);
     } catch (const Failure&) {

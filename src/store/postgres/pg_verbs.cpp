@@ -158,8 +158,6 @@ auto in_turn(Act act) {
 constexpr Duration kBatchesKept = std::chrono::hours{1};
 // What a note weighs, for the room that it takes in a batch: others in it wait for hundreds of them, not for thousands.
 constexpr std::size_t kNoteBytes = 8 << 10;
-// For a take; where there is more to be had, more are drawn.
-constexpr std::uint32_t kFencesPlanned = 1000;
 constexpr auto kNothing = [](Needs&) {};
 
 }  // namespace
@@ -260,7 +258,8 @@ void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
       std::move(done),
       [shared](Needs& needs) {
         needs.ready[{shared->tenant, shared->functions}].count += shared->limit;
-        needs.fences += std::min(shared->limit, kFencesPlanned);
+        // Mostly there is little to be had: where there is more, more are drawn.
+        needs.fences = std::max<std::uint64_t>(needs.fences, std::min<std::uint64_t>(shared->limit, kDrawn));
       },
       [shared](Applying with) { return apply_take(with, *shared); });
 }
