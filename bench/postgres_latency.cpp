@@ -67,13 +67,20 @@ std::vector<double> time_guards(const std::string& url, double seconds) {
 }
 
 // The guard alone and with its settlement: through the SQL functions, and through the store as HTTP's handlers call it;
-// and what one plain insert takes there. One after the other, each at 200/s.
+// and what one plain insert takes there, with an update of its row after it, as a commit waits for those of others. One
+// after the other, each at 200/s.
 void run_guard(const std::string& url, double seconds) {
   Bench bench(url);
   Psql(url).run("CREATE TABLE IF NOT EXISTS public.plain (id bigserial PRIMARY KEY, t text)");
   const auto plain = time_calls(seconds, [&](int) {
     const auto session = std::make_shared<Psql>(url);
-    return [session](int) { return timed_ms([&] { session->run("INSERT INTO public.plain (t) VALUES ('x')"); }); };
+    return [session](int) {
+      std::string id;
+      const double insert =
+          timed_ms([&] { id = session->run("INSERT INTO public.plain (t) VALUES ('x') RETURNING id"); });
+      session->run("UPDATE public.plain SET t = 'y' WHERE id = " + id);
+      return insert;
+    };
   });
   const auto guards = time_guards(url, seconds);
   const auto claims = time_calls(seconds, [&](int thread) {

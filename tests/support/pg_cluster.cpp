@@ -33,7 +33,7 @@ std::filesystem::path find_room() {
   constexpr std::uintmax_t kPlenty = 8ull << 30;
   std::error_code failed;
   const auto room = std::filesystem::space(memory, failed);
-  struct statfs kind {};
+  struct statfs kind{};
   const bool is_memory = !failed && ::statfs(memory.c_str(), &kind) == 0 && kind.f_type == TMPFS_MAGIC;
   const bool may_write = ::access(memory.c_str(), W_OK | X_OK) == 0;
   return is_memory && may_write && room.available >= kPlenty ? memory : std::filesystem::temp_directory_path();
