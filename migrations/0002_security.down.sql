@@ -15,7 +15,7 @@ BEGIN
   END LOOP;
 END $$;
 DROP FUNCTION latchkey.check_security, latchkey.seal_functions, latchkey.protect, latchkey.keep_to_owner, latchkey.reads_dead_letters, latchkey.is_org_admin,
-  latchkey.current_tenant, latchkey.caller;
+  latchkey.current_tenant, latchkey.caller, latchkey.who_calls;
 DROP TABLE latchkey.members, latchkey.tenant_roles;
 REVOKE ALL ON ALL TABLES IN SCHEMA latchkey FROM latchkey_engine, latchkey_tenant, latchkey_service;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA latchkey FROM latchkey_engine;

@@ -61,26 +61,40 @@ CREATE TABLE latchkey.members (
 -- Who calls: by the session, not by current_user, which is the engine inside our own functions. No tenant: it sees nothing.
 -- A session's own binding comes first, so that SET ROLE does not get a tenant's role out of it. A session that names a person
 -- (app.current_actor) has that person's rights where its own go further: none, if the person is no member of the tenant.
-CREATE FUNCTION latchkey.caller(OUT tenant text, OUT acts_as text, OUT actor text)
-LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+-- What runs as the engine asks it so; `caller` is for everybody else.
+CREATE FUNCTION latchkey.who_calls(OUT tenant text, OUT acts_as text, OUT actor text)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED AS $$
 DECLARE
+  login constant text := session_user;
   taken_on constant text := current_setting('role');
-  acting constant text := CASE taken_on WHEN 'none' THEN session_user ELSE taken_on END;
+  acting constant text := CASE taken_on WHEN 'none' THEN login ELSE taken_on END;
   believed boolean;
 BEGIN
   actor := nullif(current_setting('app.current_actor', true), '');
-  SELECT b.tenant, b.acts_as INTO tenant, acts_as FROM latchkey.tenant_roles b
-  WHERE b.role IN (session_user, acting) ORDER BY b.role = session_user DESC LIMIT 1;
+  SELECT b.tenant, b.acts_as INTO tenant, acts_as FROM latchkey.tenant_roles b WHERE b.role = login;
+  IF NOT FOUND AND acting <> login THEN
+    SELECT b.tenant, b.acts_as INTO tenant, acts_as FROM latchkey.tenant_roles b WHERE b.role = acting;
+  END IF;
   IF NOT FOUND THEN
     believed := pg_has_role(acting, 'latchkey_service', 'MEMBER')
-      OR (acting IN ('latchkey_tenant', 'latchkey_engine') AND pg_has_role(session_user, 'latchkey_service', 'MEMBER'));
+      OR (acting IN ('latchkey_tenant', 'latchkey_engine') AND pg_has_role(login, 'latchkey_service', 'MEMBER'));
     IF NOT believed THEN RETURN; END IF;
     tenant := nullif(current_setting('app.current_tenant', true), '');
     acts_as := CASE WHEN tenant IS NOT NULL THEN 'org-admin' END;
   END IF;
   IF tenant IS NULL OR actor IS NULL THEN RETURN; END IF;
   SELECT CASE WHEN 'viewer' IN (acts_as, m.role) THEN 'viewer' WHEN 'service' IN (acts_as, m.role) THEN 'service' ELSE 'org-admin' END
-  INTO acts_as FROM latchkey.members m WHERE m.tenant = caller.tenant AND m.actor = caller.actor;
+  INTO acts_as FROM latchkey.members m WHERE m.tenant = who_calls.tenant AND m.actor = who_calls.actor;
+END $$;
+
+CREATE FUNCTION latchkey.caller(OUT tenant text, OUT acts_as text, OUT actor text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  who constant record := latchkey.who_calls();
+BEGIN
+  tenant := who.tenant;
+  acts_as := who.acts_as;
+  actor := who.actor;
 END $$;
 
 -- The tenant whose rows the caller reads.

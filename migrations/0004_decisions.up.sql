@@ -144,12 +144,14 @@ CREATE FUNCTION latchkey.may_try_again(r latchkey.runs, s latchkey.states, at bi
 $$ SELECT s.attempt < s.attempts_max AND at - s.first_attempt_at <= latchkey.retry_field(r.retry, 4) $$;
 
 -- From when on no retry of this generation may start; NULL: there is no such time.
-CREATE FUNCTION latchkey.retries_end(r latchkey.runs, s latchkey.states) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION latchkey.retries_end(retry bytea, first_attempt_at bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
-  total constant bigint := latchkey.retry_field(r.retry, 4);
+  total bigint;
 BEGIN
+  IF retry IS NULL THEN RETURN NULL; END IF;
+  total := latchkey.retry_field(retry, 4);
   IF total = 9223372036854775807 THEN RETURN NULL; END IF;
-  RETURN latchkey.add_capped(latchkey.add_capped(s.first_attempt_at, total), 1);
+  RETURN latchkey.add_capped(latchkey.add_capped(first_attempt_at, total), 1);
 END $$;
 
 -- A claimed run that may run again stays as it is after its lease: its caller's late word is still the truth.
@@ -164,10 +166,10 @@ BEGIN
   IF s.status >= 2 THEN RETURN NULL; END IF;
   IF s.status = 1 THEN
     IF NOT latchkey.waits_for_caller(r, s) THEN RETURN s.lease_until; END IF;
-    RETURN greatest(s.lease_until, least(s.lease_until + 86400000, latchkey.retries_end(r, s)));
+    RETURN greatest(s.lease_until, least(s.lease_until + 86400000, latchkey.retries_end(r.retry, s.first_attempt_at)));
   END IF;
   IF s.origin = 0 THEN deadline := s.at + 86400000; END IF;
-  IF s.flags IN (1, 3, 5) THEN deadline := least(deadline, latchkey.retries_end(r, s)); END IF;
+  IF s.flags IN (1, 3, 5) THEN deadline := least(deadline, latchkey.retries_end(r.retry, s.first_attempt_at)); END IF;
   RETURN deadline;
 END $$;
 

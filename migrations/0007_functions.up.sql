@@ -54,36 +54,33 @@ BEGIN
   RETURN a;
 END $$;
 
--- The first try of a new run.
-CREATE FUNCTION latchkey.start_claimed(r latchkey.runs, ask latchkey.request, now bigint) RETURNS latchkey.states LANGUAGE plpgsql VOLATILE AS $$
+-- A new run, claimed: its head and its first try, under the key that is held. All that `owned` and `next_deadline` would make of it,
+-- written straight away: this is what every guard waits for.
+CREATE FUNCTION latchkey.start_claimed(ask latchkey.request, of_seq bigint) RETURNS latchkey.begun LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  s constant latchkey.states := latchkey.owned(latchkey.first_state(r, 0, now, 0), nextval('latchkey.fences'), ask.call, ask.lease_ms, now);
+  now constant bigint := latchkey.store_now();
+  new_fence constant bigint := nextval('latchkey.fences');
+  leased_until constant bigint := latchkey.add_capped(now, ask.lease_ms);
+  id uuid;
 BEGIN
-  PERFORM latchkey.insert_state(r, s);
-  RETURN s;
+  id := latchkey.insert_run(ask, of_seq, now);
+  INSERT INTO latchkey.states (seq, tenant, function, priority, status, origin, generation, attempt, attempts_max, attempts_total, fence,
+    first_attempt_at, waiting_for, failures, at, lease_until, owner_lease_ms, flags, owner, effect, deadline)
+  VALUES (of_seq, ask.tenant, ask.function, ask.priority, 1, 0, 1, 1, ask.retries + 1, 1, new_fence, now, 0, 0, now, leased_until, ask.lease_ms, 0,
+    ask.call, 0, CASE WHEN ask.on_doubt = 1 OR ask.retries = 0 THEN leased_until
+      ELSE greatest(leased_until, least(leased_until + 86400000, latchkey.retries_end(ask.retry, now))) END);
+  RETURN ('won', NULL, NULL, id, new_fence, latchkey.as_time(leased_until), id, 1, 1, NULL, NULL, NULL, false)::latchkey.begun;
 END $$;
 
--- Claims the key, as POST /v1/runs does: by the repeat table, time first. Waits for a transaction that holds the same key, and
--- for nobody else; under REPEATABLE READ whoever waited gets 40001 instead. Settle with the fence.
-CREATE FUNCTION latchkey.begin_run(function text, key text DEFAULT NULL, guard text DEFAULT 'once', input text DEFAULT NULL,
-  lease interval DEFAULT '60 s', window_span interval DEFAULT '24 h', on_doubt text DEFAULT 'rerun', retries integer DEFAULT NULL,
-  fingerprint text DEFAULT NULL, call_id uuid DEFAULT NULL, busy_code text DEFAULT NULL, retry_policy jsonb DEFAULT NULL,
-  input_bytes bytea DEFAULT NULL, caller text DEFAULT NULL) RETURNS latchkey.begun
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Claims a key that has a run, or had one.
+CREATE FUNCTION latchkey.claim_again(ask latchkey.request, busy_code text) RETURNS latchkey.begun LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-  ask constant latchkey.request := latchkey.make_request(function, key, guard, latchkey.body('input', input, input_bytes), lease, window_span,
-    on_doubt, retries, retry_policy, fingerprint, call_id, caller);
-  d latchkey.decision := ('new', NULL, NULL, NULL, NULL);
+  d latchkey.decision;
   held record;
   r latchkey.runs;
   s latchkey.states;
   now bigint;
 BEGIN
-  -- A key that came out NULL ('order-' || NULL) must not mean that nothing guards the run.
-  IF ask.key IS NULL AND guard IS DISTINCT FROM 'none' AND NOT (ask.by_call AND guard = 'once') THEN
-    PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the key is missing; guard => ''none'' is for a run that nothing guards');
-  END IF;
-  PERFORM latchkey.check_text('busy_code', busy_code, 128);
   -- A replay waits for nobody and holds nothing: until its window is over, a completed run stays as it is.
   SELECT k.seq INTO held FROM latchkey.keys k WHERE k.hash = ask.hash;
   IF FOUND AND NOT ask.by_call THEN
@@ -92,7 +89,6 @@ BEGIN
     d := latchkey.decide_claim(r, s, ask, latchkey.store_now());
     IF s.status = 3 AND d.answer = 'replay' THEN RETURN latchkey.describe_claim(d, r, s, busy_code); END IF;
     r := NULL;
-    d := ('new', NULL, NULL, NULL, NULL);
   END IF;
   SELECT * INTO held FROM latchkey.hold_key(ask.hash, ask.tenant);
   IF NOT held.is_new THEN r := latchkey.run_of_key(ask, held.seq); END IF;
@@ -120,9 +116,34 @@ BEGIN
     held.seq := nextval('latchkey.counters');
     UPDATE latchkey.keys k SET seq = held.seq WHERE k.hash = ask.hash;
   END IF;
-  now := latchkey.store_now();
-  r := latchkey.insert_run(ask, held.seq, now);
-  RETURN latchkey.describe_claim(d, r, latchkey.start_claimed(r, ask, now), busy_code);
+  RETURN latchkey.start_claimed(ask, held.seq);
+END $$;
+
+-- Claims the key, as POST /v1/runs does: by the repeat table, time first. Waits for a transaction that holds the same key, and
+-- for nobody else; under REPEATABLE READ whoever waited gets 40001 instead. Settle with the fence.
+CREATE FUNCTION latchkey.begin_run(function text, key text DEFAULT NULL, guard text DEFAULT 'once', input text DEFAULT NULL,
+  lease interval DEFAULT '60 s', window_span interval DEFAULT '24 h', on_doubt text DEFAULT 'rerun', retries integer DEFAULT NULL,
+  fingerprint text DEFAULT NULL, call_id uuid DEFAULT NULL, busy_code text DEFAULT NULL, retry_policy jsonb DEFAULT NULL,
+  input_bytes bytea DEFAULT NULL, caller text DEFAULT NULL) RETURNS latchkey.begun
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  ask constant latchkey.request := latchkey.make_request(function, key, guard,
+    CASE WHEN coalesce(input, '') = '' AND input_bytes IS NULL THEN NULL ELSE latchkey.body('input', input, input_bytes) END, lease, window_span,
+    on_doubt, retries, retry_policy, fingerprint, call_id, caller);
+  counter bigint;
+BEGIN
+  -- A key that came out NULL ('order-' || NULL) must not mean that nothing guards the run.
+  IF ask.key IS NULL AND guard IS DISTINCT FROM 'none' AND NOT (ask.by_call AND guard = 'once') THEN
+    PERFORM latchkey.refuse('INVALID_ARGUMENT', 'the key is missing; guard => ''none'' is for a run that nothing guards');
+  END IF;
+  IF busy_code IS NOT NULL THEN PERFORM latchkey.check_text('busy_code', busy_code, 128); END IF;
+  -- Mostly nobody has had the key, and there is nothing to decide: its primary key says whether that is so.
+  IF ask.hash IS NOT NULL AND NOT EXISTS (SELECT FROM latchkey.keys k WHERE k.hash = ask.hash) THEN
+    counter := nextval('latchkey.counters');
+    INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (ask.hash, ask.tenant, counter) ON CONFLICT DO NOTHING;
+    IF FOUND THEN RETURN latchkey.start_claimed(ask, counter); END IF;
+  END IF;
+  RETURN latchkey.claim_again(ask, busy_code);
 END $$;
 
 -- The runs of this tenant that `after` names, each once and locked, so that none of them ends before the wait is kept.
@@ -226,7 +247,8 @@ BEGIN
       held.seq := nextval('latchkey.counters');
       UPDATE latchkey.keys k SET seq = held.seq WHERE k.hash = ask.hash;
     END IF;
-    r := latchkey.insert_run(ask, held.seq, now);
+    PERFORM latchkey.insert_run(ask, held.seq, now);
+    SELECT * INTO r FROM latchkey.runs t WHERE t.seq = held.seq;
     s := latchkey.first_state(r, 1, latchkey.add_capped(now, ask.delay_ms), cardinality(predecessors));
     PERFORM latchkey.insert_state(r, s);
   END IF;

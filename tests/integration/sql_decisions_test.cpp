@@ -199,6 +199,45 @@ TEST_F(SqlDecisions, Claims) {
   }
 }
 
+// What begin_run writes of a key that nobody has had, which it does without asking the decisions.
+TEST_F(SqlDecisions, NewClaims) {
+  Sql caller = service("acme");
+  for (int seed = 0; seed < kCases; ++seed) {
+    SCOPED_TRACE(seed);
+    Draw draw(seed + 500'000);
+    ClaimRequest request = a_claim("new-" + std::to_string(seed), "acme");
+    request.guard = draw.of({Guard::once, Guard::once, Guard::while_running, Guard::none});
+    request.on_doubt = draw.of({OnDoubt::rerun, OnDoubt::hold});
+    request.retry.retries = draw.of<std::uint32_t>({0, 1, 3, 5});
+    request.retry.total = draw.of<Duration>({Duration::max(), Duration::max(), 1s, 2min, 48h});
+    request.lease = draw.of<Duration>({1s, 60s, 24h});
+    request.window = draw.of<Duration>({0ms, 1min, 24h});
+    request.claim = draw.of({Uuid{}, id_of(600 + seed)});
+    request.input = draw.of<std::string>({"", "in"});
+    const std::string total = request.retry.total == Duration::max()
+                                  ? ""
+                                  : ", \"total_ms\": " + std::to_string(request.retry.total.count());
+    const auto won = caller.row(
+        "SELECT run, fence, status, attempt, generation, effect_key, repeated FROM latchkey.begin_run('f', $1, $2, $3, "
+        "$4::bigint * interval '1 ms', $5::bigint * interval '1 ms', $6, call_id => $7, retry_policy => $8)",
+        {request.key, std::string(to_string(request.guard)), request.input, std::to_string(request.lease.count()),
+         std::to_string(request.window.count()), std::string(to_string(request.on_doubt)), maybe_uuid(request.claim),
+         "{\"retries\": " + std::to_string(request.retry.retries) + total + "}"});
+    EXPECT_EQ(std::vector<Value>(won.begin() + 2, won.end()), (std::vector<Value>{"won", "1", "1", won[0], "f"}));
+    const auto written = admin.row("SELECT " + state_list("s") + " FROM latchkey.states s WHERE fence = $1", {won[1]});
+    const Run run = load_run(admin, *parse_uuid(*won[0]));
+    const auto head = std::make_shared<RunHead>(*run.head);
+    const Run expected = start_claimed(head, request, Fence{std::stoull(*won[1])}, head->created_at);
+    EXPECT_EQ(written, state_columns(expected));
+    EXPECT_EQ(head->guard, request.guard);
+    EXPECT_EQ(head->on_doubt, request.on_doubt);
+    EXPECT_TRUE(head->retry == request.retry);
+    EXPECT_EQ(std::tie(head->key, head->window, head->lease, head->input, head->claim),
+              std::tie(request.key, request.window, request.lease, request.input, request.claim));
+    if (HasFailure()) return;
+  }
+}
+
 TEST_F(SqlDecisions, Enqueues) {
   for (int seed = 0; seed < kCases; ++seed) {
     SCOPED_TRACE(seed);
