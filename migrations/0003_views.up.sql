@@ -93,17 +93,17 @@ CREATE FUNCTION latchkey.tenant_id(tenant text) RETURNS uuid
 LANGUAGE sql STABLE STRICT SET search_path = pg_catalog, pg_temp AS
 $$ SELECT coalesce((SELECT t.id FROM latchkey.tenants t WHERE t.name = tenant), latchkey.name_uuid(tenant)) $$;
 
--- Keeps a tenant that is seen for the first time. Never waits: whoever is keeping it just now will do.
+-- Keeps a tenant that is seen for the first time. Whoever is keeping it just now will do: that is not waited for longer than a
+-- moment. No advisory lock tells of it: everybody sees those, and could try names on them.
 CREATE FUNCTION latchkey.note_tenant(tenant text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET lock_timeout = '1ms' AS $$
 BEGIN
   IF EXISTS (SELECT FROM latchkey.tenants t WHERE t.name = note_tenant.tenant) THEN RETURN; END IF;
-  IF NOT pg_try_advisory_xact_lock(7421, hashtext(note_tenant.tenant)) THEN RETURN; END IF;
   -- Two names of one UUID (a name that is another's UUIDv5) are no error either. Nor is a row that was kept since the snapshot of
   -- a transaction under REPEATABLE READ.
   BEGIN
     INSERT INTO latchkey.tenants (name, id) VALUES (note_tenant.tenant, latchkey.name_uuid(note_tenant.tenant)) ON CONFLICT DO NOTHING;
-  EXCEPTION WHEN serialization_failure THEN NULL;
+  EXCEPTION WHEN serialization_failure OR lock_not_available THEN NULL;
   END;
 END $$;
 
@@ -207,12 +207,15 @@ CROSS JOIN LATERAL (
 ) p
 WHERE r.status = 3 AND (r.traits & 3) = 1 AND r.key IS NOT NULL AND latchkey.is_latest(r.seq, r.hash);
 
--- C5, C8: ids only, never a reason or a person.
+-- C5, C8: ids only, never a reason or a person. It only informs: a queue that is full (somebody listens in a transaction that is
+-- left open) would refuse the whole commit, and so nobody is told when it is nearly so.
 CREATE FUNCTION latchkey.notify_dead_letter() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  PERFORM pg_notify('dead_letter_inserted',
-    json_build_object('orgId', latchkey.tenant_id(NEW.tenant), 'integrationType', NEW.function)::text);
+  IF pg_notification_queue_usage() < 0.9 THEN
+    PERFORM pg_notify('dead_letter_inserted',
+      json_build_object('orgId', latchkey.tenant_id(NEW.tenant), 'integrationType', NEW.function)::text);
+  END IF;
   RETURN NULL;
 END $$;
 CREATE TRIGGER notify AFTER INSERT OR UPDATE ON latchkey.dead_letters

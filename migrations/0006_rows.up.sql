@@ -167,6 +167,12 @@ BEGIN
   RETURN NULL;
 END $$;
 
+-- Wakes whoever waits for work; polling covers what a queue that is nearly full does not take.
+CREATE FUNCTION latchkey.tell_work() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF pg_notification_queue_usage() < 0.9 THEN PERFORM pg_notify('latchkey_work', ''); END IF;  -- at most one per commit: equal ones are folded
+END $$;
+
 -- What a settled run means for those that wait for it, and theirs in turn.
 CREATE FUNCTION latchkey.release_dependents(settled latchkey.states, now bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -189,7 +195,7 @@ BEGIN
       CONTINUE WHEN next.seq IS NULL;
       PERFORM latchkey.write_one(r, s, next);
       IF next.status >= 3 THEN ended := ended || next;
-      ELSIF next.waiting_for = 0 THEN PERFORM pg_notify('latchkey_work', ''); END IF;
+      ELSIF next.waiting_for = 0 THEN PERFORM latchkey.tell_work(); END IF;
     END LOOP;
   END LOOP;
 END $$;

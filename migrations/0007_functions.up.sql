@@ -253,7 +253,7 @@ BEGIN
     PERFORM latchkey.insert_state(r, s);
   END IF;
   PERFORM latchkey.start_waiting(r, s, predecessors, now);
-  PERFORM pg_notify('latchkey_work', '');  -- at most one per commit: equal ones are folded
+  PERFORM latchkey.tell_work();
   RETURN ('enqueued', NULL, r.id, false)::latchkey.enqueued;
 END $$;
 

@@ -88,25 +88,32 @@ std::vector<std::vector<std::string>> PgTarget::query(const std::string& sql,
   return rows;
 }
 
+// Every name in full, operators and types too, here and in the two that follow: they go by whatever path the role has,
+// and what somebody put there would run as whoever migrates.
 bool PgTarget::has_schema(const std::string& name) {
   try {
-    return query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1::text", {name}).size() == 1;
+    return query(
+               "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname OPERATOR(pg_catalog.=) "
+               "$1::pg_catalog.name",
+               {name})
+               .size() == 1;
   } catch (const pg::Failure& failure) {
     stop(failure, "looking for the schema");
   }
 }
 
 bool PgTarget::has_ledger() {
-  return query("SELECT pg_catalog.to_regclass($1::text) IS NOT NULL", {ledger_})[0][0] == "true";
+  return query("SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL", {ledger_})[0][0] == "true";
 }
 
 std::vector<Applied> PgTarget::read_ledger() {
   std::vector<Applied> ledger;
   try {
     if (!has_ledger()) return ledger;
-    for (const auto& row : query(fmt::format("SELECT version, name, checksum, to_char(applied_at AT TIME ZONE 'UTC', "
-                                             "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') FROM {} ORDER BY version",
-                                             ledger_)))
+    for (const auto& row :
+         query(fmt::format("SELECT version, name, checksum, pg_catalog.to_char(applied_at AT TIME ZONE 'UTC', "
+                           "'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') FROM {} ORDER BY version",
+                           ledger_)))
       ledger.push_back({std::stoll(row[0]), row[1], row[2], row[3]});
   } catch (const pg::Failure& failure) {
     if (failure.state == "42501")
@@ -133,11 +140,11 @@ void PgTarget::begin(Duration patience, const std::function<void()>& on_wait) {
       execute(
           "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; "
           "SET LOCAL quote_all_identifiers = off");
-    if (query("SELECT pg_catalog.pg_try_advisory_xact_lock(7420, pg_catalog.hashtext($1::text))", {ledger_})[0][0] !=
-        "true") {
+    if (query("SELECT pg_catalog.pg_try_advisory_xact_lock(7420, pg_catalog.hashtext($1::pg_catalog.text))",
+              {ledger_})[0][0] != "true") {
       on_wait();
       execute(fmt::format("SET LOCAL lock_timeout = {}", std::max<std::int64_t>(patience.count(), 1)));
-      query("SELECT pg_catalog.pg_advisory_xact_lock(7420, pg_catalog.hashtext($1::text))", {ledger_});
+      query("SELECT pg_catalog.pg_advisory_xact_lock(7420, pg_catalog.hashtext($1::pg_catalog.text))", {ledger_});
       execute("SET LOCAL lock_timeout TO DEFAULT");
     }
     transaction_ = query("SELECT pg_catalog.pg_current_xact_id()")[0][0];

@@ -71,6 +71,7 @@ std::optional<Run> find_latest(Applying with, const auto& request) {
 }
 
 std::optional<Run> find_for(Applying with, const std::optional<std::string>& tenant, RunId id) {
+  if (tenant && with.tables.is_held_abroad(id, *tenant)) return std::nullopt;
   auto run = with.tables.find(id);
   if (run && tenant && run->head->tenant != *tenant && !LK_SEEDED(tenant_not_checked)) return std::nullopt;
   return run;

@@ -47,8 +47,8 @@ MemberMoved move_member(Applying with, const LetterMove& wish, const DeadLetterM
 }  // namespace
 
 std::optional<LetterMoved> apply_letter_move(Applying with, const LetterMove& wish) {
-  const auto letter = with.tables.find_dead_letter(wish.letter);
-  if (!letter || (wish.tenant && letter->tenant != *wish.tenant)) return std::nullopt;
+  const auto letter = with.tables.find_dead_letter(wish.tenant, wish.letter);
+  if (!letter) return std::nullopt;
   LetterMoved moved;
   for (const RunId& id : wish.runs) {
     const auto member = with.tables.find_member(letter->id, id);

@@ -31,6 +31,9 @@ class Tables {
   virtual ~Tables() = default;
 
   virtual std::optional<Run> find(RunId id) = 0;
+  // Whether somebody else holds a run that this tenant may not even know of: asking for it would wait, and so tell.
+  // Most stores are nobody else's.
+  virtual bool is_held_abroad(RunId, const std::string& /*tenant*/) { return false; }
   // The guarded key's latest run; compares the whole text, not only the hash.
   virtual std::optional<Run> find_latest(const KeyName& name) = 0;
 
@@ -67,7 +70,8 @@ class Tables {
   virtual bool has_unread_dead_letter(RunId run) = 0;
   // The entry that the run's current generation is in.
   virtual std::optional<Uuid> dead_letter_of(const Run& run) = 0;
-  virtual std::optional<DeadLetter> find_dead_letter(Uuid id) = 0;
+  // Of this tenant, where one is named: another's is not there, whoever holds it.
+  virtual std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) = 0;
   // The entry's members behind `after`, in the order of their place; without their steps.
   virtual std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) = 0;
   // The run's latest generation that is a member of the entry.

@@ -165,5 +165,40 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
 INSTANTIATE_TEST_SUITE_P(Order, MixedBatch, testing::Bool(),
                          [](const auto& first) { return first.param ? "HostileFirst" : "HostileLast"; });
 
+// Whoever waits for what somebody holds is told so in the end. Of another tenant's run not even that may be told.
+class HeldAbroad : public PostgresStores {};
+
+TEST_F(HeldAbroad, AnothersRunIsUnknownWhoeverHoldsIt) {
+  const auto store = open(url(), {.patience = 500ms});
+  Verbs verbs(*store);
+  const Won hers = std::get<Won>(verbs.claim(a_claim("k", "acme"))),
+            bad = std::get<Won>(verbs.claim(a_claim("b", "acme")));
+  const Uuid letter = *std::get<Settled>(verbs.settle({{}, bad.run.id(), bad.fence, permanent()})).dead_letter;
+  const RunId id = hers.run.id();
+  PgClient holder(url());
+  holder.execute("SET app.current_tenant = 'acme'; BEGIN; SELECT latchkey.heartbeat('" + to_string(id) + "', " +
+                 std::to_string(static_cast<std::uint64_t>(hers.fence)) + ")");
+  holder.execute("SELECT 1 FROM latchkey.dead_letters FOR UPDATE");
+
+  const RunId guessed = make_uuid_v7(hers.run.head->created_at, uuid_counter(id), 12345);
+  ASSERT_NE(guessed, id);
+  for (const auto& [tenant, foreign] : {std::pair{"globex", id}, {"globex", guessed}, {"acme", guessed}}) {
+    EXPECT_EQ(code_of(verbs.settle({tenant, foreign, hers.fence, Complete{"stolen", {}}})), Code::NOT_FOUND);
+    EXPECT_EQ(code_of(verbs.extend({tenant, foreign, hers.fence, 1h})), Code::NOT_FOUND);
+    EXPECT_EQ(code_of(verbs.move({tenant, foreign, CancelByHand{}})), Code::NOT_FOUND);
+    EnqueueRequest after = a_job("after", tenant);
+    after.after = {foreign};
+    EXPECT_EQ(code_of(verbs.enqueue(after)), Code::PREDECESSOR_UNKNOWN);
+  }
+  Records& records = store->records();
+  EXPECT_FALSE(records.acknowledge("globex", letter, "eve").value());
+  EXPECT_FALSE(records.move_dead_letter({.tenant = "globex", .letter = letter, .move = RetryByHand{}}).value());
+  // Its own tenant does wait: it is held.
+  const auto own =
+      await_result<MoveReply>([&](auto done) { store->move({"acme", id, CancelByHand{}}, std::move(done)); });
+  EXPECT_EQ(own.error().code, Code::STORE_UNAVAILABLE);
+  EXPECT_FALSE(records.move_dead_letter({.tenant = "acme", .letter = letter, .move = RetryByHand{}}).has_value());
+}
+
 }  // namespace
 }  // namespace latchkey

@@ -153,6 +153,43 @@ TEST_F(SqlServer, WhatOthersMadeOnItsPathIsNeverCalled) {
       "SELECT latchkey.find_held('{00000000-0000-4000-8000-000000000001}'); SELECT latchkey.check_security()");
 }
 
+// Or what PostgreSQL has itself, where the path puts somebody's schema before its own.
+TEST_F(SqlServer, NorWhatStandsBeforeTheCatalog) {
+  admin.execute(R"(
+CREATE SCHEMA before;
+GRANT USAGE ON SCHEMA before TO PUBLIC;
+CREATE FUNCTION before.spring(what pg_catalog.text) RETURNS pg_catalog.bool LANGUAGE plpgsql AS $f$
+BEGIN RAISE EXCEPTION 'as % by %', current_user, what; END $f$;
+DO $do$
+DECLARE
+  one record;
+BEGIN
+  FOR one IN SELECT o.oprname, o.oprleft::regtype AS l, o.oprright::regtype AS r FROM pg_operator o
+             WHERE o.oprkind = 'b' AND o.oprresult = 'boolean'::regtype AND o.oprleft::regtype::text NOT LIKE 'any%'
+               AND o.oprright::regtype::text NOT LIKE 'any%' LOOP
+    EXECUTE format('CREATE OR REPLACE FUNCTION before.trap(%s, %s) RETURNS pg_catalog.bool LANGUAGE plpgsql AS %L', one.l, one.r,
+                   format('BEGIN RETURN before.spring(%L); END', one.l || one.oprname || one.r));
+    EXECUTE format('CREATE OPERATOR before.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = before.trap)', one.oprname, one.l, one.r);
+  END LOOP;
+  FOR one IN SELECT DISTINCT p.proname, pg_get_function_identity_arguments(p.oid) AS takes, p.prorettype::regtype AS gives FROM pg_proc p
+             WHERE p.proname IN ('to_char', 'hashtext', 'setval', 'nextval', 'set_config', 'current_setting', 'to_regclass', 'pg_notify',
+                                 'pg_try_advisory_xact_lock', 'pg_advisory_xact_lock', 'pg_backend_pid', 'clock_timestamp', 'now')
+               AND p.pronamespace = 'pg_catalog'::regnamespace LOOP
+    EXECUTE format('CREATE FUNCTION before.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', one.proname, one.takes, one.gives,
+                   format('BEGIN PERFORM before.spring(%L); END', one.proname));
+  END LOOP;
+END $do$;
+CREATE DOMAIN before.text AS pg_catalog.text CHECK (before.spring('text'));
+DROP SCHEMA IF EXISTS latchkey CASCADE)");
+  admin.execute("ALTER DATABASE " + database() + " SET search_path = before, pg_catalog");
+  EXPECT_ANY_THROW(PgClient(url()).execute("SELECT 1 WHERE 'a'::name = 'a'::pg_catalog.text"))
+      << "the test cannot fail";
+  EXPECT_ANY_THROW(PgClient(url()).execute("SELECT 'a'::text"));
+  expect_serves(*open(url()), "first-");  // and sets itself up
+  expect_serves(*open(url()), "again-");
+  admin.execute("ALTER DATABASE " + database() + " RESET search_path; DROP SCHEMA before CASCADE");
+}
+
 TEST_F(SqlServer, ServesByASuperusersUrl) {
   expect_serves(*open(url()), "first-");
   expect_serves(*open(url()), "again-");

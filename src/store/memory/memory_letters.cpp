@@ -39,9 +39,10 @@ std::optional<Uuid> MemoryTables::dead_letter_of(const Run& run) {
   return std::nullopt;
 }
 
-std::optional<DeadLetter> MemoryTables::find_dead_letter(Uuid id) {
+std::optional<DeadLetter> MemoryTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   const auto at = letters.find(id);
-  return at == letters.end() ? std::nullopt : std::optional(at->second.entry);
+  if (at == letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
+  return at->second.entry;
 }
 
 std::vector<DeadLetterMember> MemoryTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {

@@ -52,7 +52,7 @@ std::optional<Uuid> PgTables::dead_letter_of(const Run& run) {
   return rows.empty() ? std::nullopt : std::optional(rows.uuid(0, 0));
 }
 
-std::optional<DeadLetter> PgTables::find_letter(const std::optional<std::string>& tenant, Uuid id) {
+std::optional<DeadLetter> PgTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   const Rows& rows = ask_locked(name_of("letter", id, tenant.value_or("")), [&] {
     return Statement{
         std::string("SELECT ") + kLetterColumns +
@@ -62,11 +62,9 @@ std::optional<DeadLetter> PgTables::find_letter(const std::optional<std::string>
   return rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0));
 }
 
-std::optional<DeadLetter> PgTables::find_dead_letter(Uuid id) { return find_letter(std::nullopt, id); }
-
 std::optional<DeadLetter> PgTables::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor, Instant now) {
-  auto letter = find_letter(tenant, id);
+  auto letter = find_dead_letter(tenant, id);
   if (!letter || letter->acknowledged_at) return letter;
   letter->acknowledged_at = now;
   letter->acknowledged_by = actor;

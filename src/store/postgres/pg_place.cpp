@@ -174,10 +174,9 @@ void PostgresStore::add_clock_mark(Connection& connection, Instant now) {
 }
 
 void PostgresStore::note_place() {
-  sessions_.run(std::nullopt,
-                {std::string("INSERT INTO latchkey.place (system, timeline) SELECT h.system, h.timeline FROM ") +
-                     kHere + " WHERE NOT EXISTS (SELECT FROM latchkey.place) ON CONFLICT DO NOTHING",
-                 {}});
+  sessions_.write({std::string("INSERT INTO latchkey.place (system, timeline) SELECT h.system, h.timeline FROM ") +
+                       kHere + " WHERE NOT EXISTS (SELECT FROM latchkey.place) ON CONFLICT DO NOTHING",
+                   {}});
 }
 
 // What other hosts have written is nobody's but theirs until they die: whoever is left must hear of it.

@@ -165,6 +165,14 @@ void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
   slot.tenant = head.tenant;
 }
 
+// Heads are read without a lock: whose it is, and whether it is the one that was meant, is known whoever holds it.
+bool PgTables::is_held_abroad(RunId id, const std::string& tenant) {
+  const Seq seq = seq_in(id);
+  if (!busy_.contains(seq)) return false;
+  const RunHead& head = *own_heads_.at(seq);
+  return head.id != id || head.tenant != tenant;
+}
+
 std::optional<Run> PgTables::find(RunId id) {
   const RunSlot& slot = slot_of(seq_in(id));
   // Who asks by id may go by what it finds without writing to it.

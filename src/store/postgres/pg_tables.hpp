@@ -204,6 +204,7 @@ class PgTables final : public Tables {
 
   // --- Tables -------------------------------------------------------------------------------------------------------
   std::optional<Run> find(RunId id) override;
+  bool is_held_abroad(RunId id, const std::string& tenant) override;
   std::optional<Run> find_latest(const KeyName& name) override;
   RunId next_id(Instant now) override;
   Fence peek_fence() override;
@@ -223,7 +224,7 @@ class PgTables final : public Tables {
   Uuid add_dead_letter(const Run& run) override;
   bool has_unread_dead_letter(RunId run) override;
   std::optional<Uuid> dead_letter_of(const Run& run) override;
-  std::optional<DeadLetter> find_dead_letter(Uuid id) override;
+  std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
   std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) override;
   std::optional<DeadLetterMember> find_member(Uuid dead_letter, RunId run) override;
   bool add_step(const DeadLetterMember& member, const MemberStep& step) override;
@@ -255,7 +256,6 @@ class PgTables final : public Tables {
     bool is_unread = false;  // one of them
   };
 
-  std::optional<DeadLetter> find_letter(const std::optional<std::string>& tenant, Uuid id);
   RunSlot& slot_of(Seq seq);
   RunSlot* find_slot(Seq seq);
   const Block* find_block(Seq seq) const;

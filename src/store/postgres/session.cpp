@@ -183,33 +183,43 @@ Rows Sessions::run_once(const std::vector<Statement>& statements, Duration until
     }
     if (i < statements.size() && talk.next_result() != nullptr) talk.raise();  // the null behind each
   }
-  borrowed.handle = std::move(handle);
+  // One that a failure left in its transaction is given up.
+  if (PQtransactionStatus(handle.get()) == PQTRANS_IDLE) borrowed.handle = std::move(handle);
   if (failure) throw *failure;
   return std::move(*rows);
 }
 
-Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& statement, Duration until) {
-  // No person is spoken for, whatever a pooled connection was left with. The server, too, gives up what nobody waits
-  // for any more.
+// No person is spoken for, whatever a pooled connection was left with. The server, too, gives up what nobody waits for
+// any more.
+Statement Sessions::settings_for(const std::optional<std::string>& tenant) const {
   static const std::string settings = make_settings(
       Lasting::transaction,
       {{"role", "$1"}, {"app.current_tenant", "$2"}, {"app.current_actor", "''"}, {"statement_timeout", "$3"}});
-  const std::vector<Statement> both{
-      {settings, Params()
-                     .add(std::string_view(tenant ? "latchkey_tenant" : "latchkey_engine"))
-                     .add(std::string_view(tenant ? *tenant : ""))
-                     .add(std::string_view(std::to_string(std::max<std::int64_t>(limit_.count(), 1))))},
-      statement};
+  return {settings, Params()
+                        .add(std::string_view(tenant ? "latchkey_tenant" : "latchkey_engine"))
+                        .add(std::string_view(tenant ? *tenant : ""))
+                        .add(std::string_view(std::to_string(std::max<std::int64_t>(limit_.count(), 1))))};
+}
+
+Rows Sessions::run(const std::optional<std::string>& tenant, const Statement& statement, Duration until) {
+  return run_twice({settings_for(tenant), statement}, until);
+}
+
+void Sessions::write(const Statement& statement) {
+  run_twice({{"BEGIN READ WRITE", {}}, settings_for(std::nullopt), statement, {"COMMIT", {}}}, next_limit());
+}
+
+Rows Sessions::run_twice(const std::vector<Statement>& statements, Duration until) {
   const Duration begun = clock_.elapsed();
   try {
-    return run_once(both, until);
+    return run_once(statements, until);
   } catch (const Failure& failure) {
     if (!failure.lost) throw;
     // The others may be as dead: a restarted server has closed them all.
     forget_idle();
     if (clock_.elapsed() >= last_call_.cap(until, begun)) throw;
   }
-  return run_once(both, until);
+  return run_once(statements, until);
 }
 
 }  // namespace latchkey::pg

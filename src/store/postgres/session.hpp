@@ -53,6 +53,9 @@ class Sessions {
   }
   // Until then, by the clock's elapsed().
   Rows run(const std::optional<std::string>& tenant, const Statement& statement, Duration until);
+  // One that writes and may be repeated, as the engine: also where sessions are read-only until somebody says
+  // otherwise.
+  void write(const Statement& statement);
   // What begins now must end then.
   Duration next_limit() { return clock_.elapsed() + limit_; }
   // From then on nothing waits for longer than a moment, whether it waits already or is asked for later.
@@ -66,6 +69,9 @@ class Sessions {
   void give_back(Handle handle);
   void forget_idle();
   Handle connect(Duration until);
+  Statement settings_for(const std::optional<std::string>& tenant) const;
+  // A lost connection is tried once more.
+  Rows run_twice(const std::vector<Statement>& statements, Duration until);
   Rows run_once(const std::vector<Statement>& statements, Duration until);
 
   const std::string url_;

@@ -15,7 +15,9 @@ constexpr std::initializer_list<Setting> kForAll{
     {"enable_bitmapscan", "'off'"},
     {"jit", "'off'"},
     {"synchronous_commit",
-     "CASE pg_catalog.current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END"}};
+     // Not CASE x WHEN y: its `=` would be looked for on the path that is only now left.
+     "CASE WHEN pg_catalog.current_setting('synchronous_commit') OPERATOR(pg_catalog.=) 'remote_apply' "
+     "THEN 'remote_apply' ELSE 'on' END"}};
 
 }  // namespace
 

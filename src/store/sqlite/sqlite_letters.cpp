@@ -58,12 +58,13 @@ std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::str
          letter;
 }
 
-std::optional<DeadLetter> SqliteTables::find_dead_letter(Uuid id) {
+std::optional<DeadLetter> SqliteTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   Statement look_up = database_.prepare(find_sql("read_letter"));
   look_up.bind(1, seq_of(id));
   if (!look_up.step()) return std::nullopt;
   DeadLetter letter = read_letter(look_up);
-  return letter.id == id ? std::optional(std::move(letter)) : std::nullopt;
+  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
+  return letter;
 }
 
 std::vector<DeadLetterMember> SqliteTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
