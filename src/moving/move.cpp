@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.hpp"
 #include "migrations/fault.hpp"
 #include "migrations/live_servers.hpp"
 #include "migrations/own_schema.hpp"
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t kTellEvery = 1'000;
 
-// Counts while it passes on; without a writer it only counts.
+// Counts while it passes on; without a writer it only counts. Names that people gave are made readable before both:
+// PostgreSQL keeps as text only what is text, and what is counted is what the copy is to hold.
 class Passing final : public Sink {
  public:
   Passing(Writer* writer, const MoveSettings& settings) : writer_(writer), settings_(settings) {}
@@ -30,15 +32,21 @@ class Passing final : public Sink {
     tally_.add_wait(wait);
     if (writer_) writer_->add_wait(wait);
   }
-  void add_letter(const DeadLetter& letter) override {
+  void add_letter(const DeadLetter& given) override {
+    DeadLetter letter = given;
+    letter.acknowledged_by = make_readable(letter.acknowledged_by);
     tally_.add_letter(letter);
     if (writer_) writer_->add_letter(letter);
   }
-  void add_member(const DeadLetterMember& member, const DeadLetter& letter) override {
+  void add_member(const DeadLetterMember& given, const DeadLetter& letter) override {
+    DeadLetterMember member = given;
+    for (MemberStep& step : member.steps) step.by = make_readable(step.by);
     tally_.add_member(member, letter);
     if (writer_) writer_->add_member(member, letter);
   }
-  void add_token(const TokenRecord& token) override {
+  void add_token(const TokenRecord& given) override {
+    TokenRecord token = given;
+    token.name = make_readable(token.name);
     tally_.add_token(token);
     if (writer_) writer_->add_token(token);
   }

@@ -118,6 +118,17 @@ TEST_F(InputTest, BadSettles) {
   EXPECT_EQ(admin().post(path + "/complete", fence + R"(,"follow_ups":[]})").status, 200);
 }
 
+TEST_F(InputTest, BadTokens) {
+  const std::string before = admin().get("/v1/tokens").body;
+  for (const std::string& name : {std::string(R"(a\u0000b)"), std::string(R"(a\nb)"), std::string(129, 'n')}) {
+    const Heard heard = admin().post("/v1/tokens", R"({"role":"admin","name":")" + name + "\"}");
+    EXPECT_EQ(heard.status, 400) << name;
+    EXPECT_EQ(heard.at("/code"), "INVALID_ARGUMENT") << name;
+    EXPECT_THAT(heard.at("/detail"), HasSubstr("`name`")) << name;
+  }
+  EXPECT_EQ(admin().get("/v1/tokens").body, before) << "nothing was written";
+}
+
 TEST_F(InputTest, BadHeadersAndParameters) {
   const std::string body = R"({"function":"f","key":"k"})";
   const std::string token = "Bearer " + admin_key_;
