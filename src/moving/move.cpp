@@ -79,17 +79,21 @@ void require_place(const std::optional<MovedMark>& mark, const Target& target) {
     throw Stop(Code::STORE_MOVED, describe(*mark) + fmt::format("; not to {}", target.place()));
 }
 
-// The copy is there when this returns, or it is not and the error says so.
+// The copy is there when this returns, or it is not and the error says so. A mark that says "moved" is never weakened,
+// and a commit that is refused leaves the one that was: it may be of a copy that was committed before.
 void commit(Source& source, Target& target, bool keeps, Instant now) {
-  if (!keeps) source.write_mark({target.place(), now, false});
+  const auto& before = source.mark();
+  const bool begins = !keeps && !(before && before->is_finished);
+  if (begins) source.write_mark({target.place(), now, false});
   const Target::Kept kept = target.commit();
   if (kept == Target::Kept::unknown)
     throw Stop(Code::STORE_UNAVAILABLE,
                "PostgreSQL did not confirm the commit: whether the copy was kept, or on its standby, is not known; run "
                "the move again");
   if (kept == Target::Kept::no) {
-    if (!keeps) source.erase_mark();
-    throw Stop(Code::STORE_UNAVAILABLE, "PostgreSQL refused the commit; nothing of the copy was kept");
+    if (begins && before) source.write_mark(*before);
+    if (begins && !before) source.erase_mark();
+    throw Stop(Code::STORE_UNAVAILABLE, "PostgreSQL refused the commit; it holds what it held before, and no more");
   }
   if (!keeps) source.write_mark({target.place(), now, true});
 }
