@@ -157,6 +157,21 @@ TEST_F(InputTest, BadHeadersAndParameters) {
   EXPECT_EQ(admin().get("/v1/dead-letters?acknowledged=1").status, 400);
 }
 
+// Whatever the store would make of it.
+TEST_F(InputTest, FiltersThatAreNoTextAreRefused) {
+  for (const char* list : {"/v1/runs?", "/v1/dead-letters?", "/v1/keys?function=f&key=k&"})
+    for (const std::string value : {"%ff", "%00", "a%c3", "%0a"})
+      for (const std::string filter : {"function", "tenant", "key", "cursor", "status", "since"}) {
+        const std::string target = list + filter + "=" + value;
+        const Heard heard = admin().get(target);
+        EXPECT_EQ(heard.status, 400) << target;
+        EXPECT_EQ(heard.at("/code"), "INVALID_ARGUMENT") << target;
+      }
+  EXPECT_EQ(admin().get("/v1/runs?function=%c3%a9&key=%c3%a9").status, 200);
+  EXPECT_EQ(admin().get("/v1/runs?function=&key=&tenant=").status, 200) << "empty is any";
+  EXPECT_EQ(admin().get("/v1/dead-letters?function=%c3%a9").status, 200);
+}
+
 TEST_F(InputTest, UnknownPathsAndMethods) {
   for (const char* path : {"/", "/v1", "/v1/runs/", "/v1/run", "/v1/runs/x/y", "/v1/runs/x/complete/", "/v2/runs"})
     EXPECT_EQ(admin().get(path).at("/code"), "NOT_FOUND") << path;
