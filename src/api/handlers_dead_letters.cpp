@@ -3,6 +3,7 @@
 #include "api/json_out.hpp"
 #include "api/query.hpp"
 #include "api/run_json.hpp"
+#include "engine/validate.hpp"
 #include "store/listing.hpp"
 
 namespace latchkey::api {
@@ -21,7 +22,9 @@ Result<DeadLetterQuery> read_query(Call& call) {
   const auto acknowledged = query->find("acknowledged");
   if (!acknowledged.empty() && acknowledged != "true" && acknowledged != "false")
     return fail(Code::INVALID_ARGUMENT, "`acknowledged` must be true or false");
-  return DeadLetterQuery{*std::move(tenant), std::string(query->find("function")), acknowledged == "true",
+  const auto function = query->find("function");
+  if (auto fault = find_filter_fault(function, "")) return std::unexpected(*std::move(fault));
+  return DeadLetterQuery{*std::move(tenant), std::string(function), acknowledged == "true",
                          std::string(query->find("cursor")), *limit};
 }
 

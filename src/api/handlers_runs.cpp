@@ -34,6 +34,8 @@ Result<Listing> read_listing(Call& call) {
   listing.query.tenant = *std::move(tenant);
   listing.query.function = query->find("function");
   listing.query.key = query->find("key");
+  if (auto fault = find_filter_fault(listing.query.function, listing.query.key))
+    return std::unexpected(*std::move(fault));
   listing.query.cursor = query->find("cursor");
   if (const auto text = query->find("status"); !text.empty()) {
     listing.query.status = parse_status(text);

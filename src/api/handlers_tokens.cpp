@@ -41,7 +41,7 @@ Error wrong(const char* detail) { return {Code::INVALID_ARGUMENT, detail}; }
 
 Fault find_fault(const TokenBody& body) {
   if (!body.role) return wrong("`role` is missing");
-  if (body.name.size() > kNameBytesMax) return wrong("`name` has more than 128 bytes");
+  if (auto fault = find_name_fault(body.name)) return fault;
   if (*body.role == Role::admin && !body.tenants.empty()) return wrong("an admin token acts for all tenants");
   if (*body.role != Role::admin && body.tenants.empty()) return wrong("`tenants` is missing");
   if (body.tenants.size() > kTenantsMax) return wrong("`tenants` names more than 100");

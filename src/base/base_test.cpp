@@ -6,12 +6,25 @@
 #include "base/random.hpp"
 #include "base/sha256.hpp"
 #include "base/time.hpp"
+#include "base/utf8.hpp"
 #include "base/uuid.hpp"
 
 namespace latchkey {
 namespace {
 
 using namespace std::chrono_literals;
+
+TEST(Utf8, WhatIsNoTextIsFoundAndMadeReadable) {
+  for (const char* good : {"", "plain", "a\\b", "\xc3\xa9\n", "\xe2\x82\xac", "\xf0\x9f\x94\x91"}) {
+    EXPECT_EQ(find_no_utf8(good), std::string_view::npos) << good;
+    EXPECT_EQ(make_readable(good), good);
+  }
+  EXPECT_EQ(find_no_utf8("\xc3\xa9j\xff"), 3u);
+  EXPECT_EQ(find_no_utf8("cut \xe2\x82"), 4u);
+  for (const char* bad : {"\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"})
+    EXPECT_EQ(find_no_utf8(bad), 0u) << bad;
+  EXPECT_EQ(make_readable(std::string_view("a\\b\0\xc3\xa9\xff", 7)), R"(a\\b\000\303\251\377)");
+}
 
 TEST(Time, FormatsAndParsesRfc3339) {
   const Instant at = from_ms(1'770'372'000'123);

@@ -9,6 +9,7 @@
 
 #include "api/json_out.hpp"
 #include "api/run_json.hpp"
+#include "base/utf8.hpp"
 #include "cli/listing.hpp"
 #include "cli/resolve_options.hpp"
 #include "cli/table.hpp"
@@ -97,7 +98,7 @@ Result<void> show(std::ostream& out, Desk& desk, Uuid id, const IdOptions& optio
 // Who does it, as far as the machine knows. A server knows by the token.
 std::string actor() {
   const char* const user = std::getenv("USER");
-  return user != nullptr ? user : std::to_string(::getuid());
+  return user != nullptr ? make_readable(user) : std::to_string(::getuid());
 }
 
 Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {

@@ -11,6 +11,7 @@
 #include "api/run_json.hpp"
 #include "cli/listing.hpp"
 #include "cli/table.hpp"
+#include "engine/validate.hpp"
 
 namespace latchkey {
 namespace {
@@ -39,6 +40,7 @@ Result<void> withdraw(const NewToken& token, Desk& desk) {
 }
 
 Result<void> create(const CreateOptions& options, const CliContext& context, Desk& desk) {
+  if (auto fault = find_name_fault(options.wish.name)) return std::unexpected(*std::move(fault));
   ::signal(SIGPIPE, SIG_IGN);  // as long as somebody must be told
   const auto token = desk.create_token(options.wish);
   if (!token) return std::unexpected(token.error());

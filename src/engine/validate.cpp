@@ -111,6 +111,12 @@ Fault find_key_fault(std::string_view key) {
   return find_text_fault("key", key, kKeyBytesMax);
 }
 
+Fault find_filter_fault(std::string_view function, std::string_view key) {
+  return first_of(find_text_fault("function", function, kNameBytesMax), find_text_fault("key", key, kKeyBytesMax));
+}
+
+Fault find_name_fault(std::string_view name) { return find_text_fault("name", name, kNameBytesMax); }
+
 Fault find_fault(const ClaimRequest& request) { return find_common_fault(request); }
 
 Fault find_fault(const EnqueueRequest& request) {

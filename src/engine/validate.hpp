@@ -30,5 +30,9 @@ std::optional<Error> find_fault(const MoveRequest& request);
 std::optional<Error> find_tenant_fault(std::string_view tenant);
 std::optional<Error> find_function_fault(std::string_view function);
 std::optional<Error> find_key_fault(std::string_view key);
+// Of what a list is asked for; empty: of any.
+std::optional<Error> find_filter_fault(std::string_view function, std::string_view key);
+// Of a token; it may be empty.
+std::optional<Error> find_name_fault(std::string_view name);
 
 }  // namespace latchkey

@@ -1,28 +1,9 @@
 #include "http/problem.hpp"
 
+#include "base/utf8.hpp"
+
 namespace latchkey::http {
 namespace {
-
-// How many bytes at the front of `text` are one well-formed UTF-8 character; 0 for none (RFC 3629: no surrogates, no
-// overlong forms, nothing above U+10FFFF).
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const bool second = follows(1, first == 0xe0 ? 0xa0 : 0x80, first == 0xed ? 0x9f : 0xbf);
-    return second && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const bool second = follows(1, first == 0xf0 ? 0x90 : 0x80, first == 0xf4 ? 0x8f : 0xbf);
-    return second && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 void append_escaped(std::string& out, char c) {
   constexpr std::string_view kDigits = "0123456789abcdef";

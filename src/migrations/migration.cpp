@@ -10,6 +10,7 @@
 
 #include "base/hex.hpp"
 #include "base/sha256.hpp"
+#include "base/utf8.hpp"
 #include "migrations/embedded.hpp"
 
 namespace latchkey::migrations {
@@ -36,11 +37,15 @@ std::string strip_mark(std::string text) {
 std::optional<Fault> find_no_text(const File& file) {
   if (file.text.starts_with("\xFF\xFE") || file.text.starts_with("\xFE\xFF"))
     return Fault{file.name, 1, "is UTF-16, by its byte order mark: save it as UTF-8"};
-  const std::size_t nul = file.text.find('\0');
-  if (nul == file.text.npos) return std::nullopt;
-  const auto end = file.text.begin() + static_cast<std::ptrdiff_t>(nul);
-  return Fault{file.name, 1 + static_cast<int>(std::count(file.text.begin(), end, '\n')),
-               "has a NUL byte: it must be text in UTF-8"};
+  const auto fault_at = [&](std::size_t at, const char* what) {
+    const auto end = file.text.begin() + static_cast<std::ptrdiff_t>(at);
+    return Fault{file.name, 1 + static_cast<int>(std::count(file.text.begin(), end, '\n')), what};
+  };
+  if (const auto at = file.text.find('\0'); at != file.text.npos)
+    return fault_at(at, "has a NUL byte: it must be text in UTF-8");
+  if (const auto at = find_no_utf8(file.text); at != file.text.npos)
+    return fault_at(at, "has bytes that are no UTF-8: save it as UTF-8");
+  return std::nullopt;
 }
 
 // A pipe would be waited for, and a device may have no end.

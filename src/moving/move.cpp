@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.hpp"
 #include "migrations/fault.hpp"
 #include "migrations/live_servers.hpp"
 #include "migrations/own_schema.hpp"
@@ -16,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t kTellEvery = 1'000;
 
-// Counts while it passes on; without a writer it only counts.
+// Counts while it passes on; without a writer it only counts. Names that people gave are made readable before both:
+// PostgreSQL keeps as text only what is text, and what is counted is what the copy is to hold.
 class Passing final : public Sink {
  public:
   Passing(Writer* writer, const MoveSettings& settings) : writer_(writer), settings_(settings) {}
@@ -30,15 +32,21 @@ class Passing final : public Sink {
     tally_.add_wait(wait);
     if (writer_) writer_->add_wait(wait);
   }
-  void add_letter(const DeadLetter& letter) override {
+  void add_letter(const DeadLetter& given) override {
+    DeadLetter letter = given;
+    letter.acknowledged_by = make_readable(letter.acknowledged_by);
     tally_.add_letter(letter);
     if (writer_) writer_->add_letter(letter);
   }
-  void add_member(const DeadLetterMember& member, const DeadLetter& letter) override {
+  void add_member(const DeadLetterMember& given, const DeadLetter& letter) override {
+    DeadLetterMember member = given;
+    for (MemberStep& step : member.steps) step.by = make_readable(step.by);
     tally_.add_member(member, letter);
     if (writer_) writer_->add_member(member, letter);
   }
-  void add_token(const TokenRecord& token) override {
+  void add_token(const TokenRecord& given) override {
+    TokenRecord token = given;
+    token.name = make_readable(token.name);
     tally_.add_token(token);
     if (writer_) writer_->add_token(token);
   }
@@ -71,17 +79,21 @@ void require_place(const std::optional<MovedMark>& mark, const Target& target) {
     throw Stop(Code::STORE_MOVED, describe(*mark) + fmt::format("; not to {}", target.place()));
 }
 
-// The copy is there when this returns, or it is not and the error says so.
+// The copy is there when this returns, or it is not and the error says so. A mark that says "moved" is never weakened,
+// and a commit that is refused leaves the one that was: it may be of a copy that was committed before.
 void commit(Source& source, Target& target, bool keeps, Instant now) {
-  if (!keeps) source.write_mark({target.place(), now, false});
+  const auto& before = source.mark();
+  const bool begins = !keeps && !(before && before->is_finished);
+  if (begins) source.write_mark({target.place(), now, false});
   const Target::Kept kept = target.commit();
   if (kept == Target::Kept::unknown)
     throw Stop(Code::STORE_UNAVAILABLE,
                "PostgreSQL did not confirm the commit: whether the copy was kept, or on its standby, is not known; run "
                "the move again");
   if (kept == Target::Kept::no) {
-    if (!keeps) source.erase_mark();
-    throw Stop(Code::STORE_UNAVAILABLE, "PostgreSQL refused the commit; nothing of the copy was kept");
+    if (begins && before) source.write_mark(*before);
+    if (begins && !before) source.erase_mark();
+    throw Stop(Code::STORE_UNAVAILABLE, "PostgreSQL refused the commit; it holds what it held before, and no more");
   }
   if (!keeps) source.write_mark({target.place(), now, true});
 }

@@ -118,6 +118,17 @@ TEST_F(InputTest, BadSettles) {
   EXPECT_EQ(admin().post(path + "/complete", fence + R"(,"follow_ups":[]})").status, 200);
 }
 
+TEST_F(InputTest, BadTokens) {
+  const std::string before = admin().get("/v1/tokens").body;
+  for (const std::string& name : {std::string(R"(a\u0000b)"), std::string(R"(a\nb)"), std::string(129, 'n')}) {
+    const Heard heard = admin().post("/v1/tokens", R"({"role":"admin","name":")" + name + "\"}");
+    EXPECT_EQ(heard.status, 400) << name;
+    EXPECT_EQ(heard.at("/code"), "INVALID_ARGUMENT") << name;
+    EXPECT_THAT(heard.at("/detail"), HasSubstr("`name`")) << name;
+  }
+  EXPECT_EQ(admin().get("/v1/tokens").body, before) << "nothing was written";
+}
+
 TEST_F(InputTest, BadHeadersAndParameters) {
   const std::string body = R"({"function":"f","key":"k"})";
   const std::string token = "Bearer " + admin_key_;
@@ -144,6 +155,21 @@ TEST_F(InputTest, BadHeadersAndParameters) {
     EXPECT_EQ(admin().get("/v1/runs?" + std::string(query)).at("/code"), "INVALID_ARGUMENT") << query;
   EXPECT_THAT(admin().get("/v1/runs?staus=failed").at("/detail"), HasSubstr("did you mean `status`?"));
   EXPECT_EQ(admin().get("/v1/dead-letters?acknowledged=1").status, 400);
+}
+
+// Whatever the store would make of it.
+TEST_F(InputTest, FiltersThatAreNoTextAreRefused) {
+  for (const char* list : {"/v1/runs?", "/v1/dead-letters?", "/v1/keys?function=f&key=k&"})
+    for (const std::string value : {"%ff", "%00", "a%c3", "%0a"})
+      for (const std::string filter : {"function", "tenant", "key", "cursor", "status", "since"}) {
+        const std::string target = list + filter + "=" + value;
+        const Heard heard = admin().get(target);
+        EXPECT_EQ(heard.status, 400) << target;
+        EXPECT_EQ(heard.at("/code"), "INVALID_ARGUMENT") << target;
+      }
+  EXPECT_EQ(admin().get("/v1/runs?function=%c3%a9&key=%c3%a9").status, 200);
+  EXPECT_EQ(admin().get("/v1/runs?function=&key=&tenant=").status, 200) << "empty is any";
+  EXPECT_EQ(admin().get("/v1/dead-letters?function=%c3%a9").status, 200);
 }
 
 TEST_F(InputTest, UnknownPathsAndMethods) {

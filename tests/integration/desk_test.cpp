@@ -145,6 +145,25 @@ TEST_P(Desk, ADeadLettersRunsAreRetried) {
   EXPECT_THAT(call({"dlq", "show", letter}).out, testing::ContainsRegex("retried 20[-0-9: Z]+ by "));
 }
 
+TEST_P(Desk, AUserWhoseNameIsNoTextIsNamedReadably) {
+  ASSERT_EQ(call(run("a", "exit 3")).exit, 3);
+  const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
+  for (const char* verb : {"retry", "acknowledge"}) {
+    const auto asked = start_program({"/usr/bin/env", "USER=j\xffo", LATCHKEY_BINARY, "dlq", verb, letter});
+    EXPECT_EQ(asked->finish(), 0) << asked->err;
+  }
+  const std::string shown = call({"dlq", "show", letter, "--json"}).out;
+  const std::string by = GetParam() == Owner::command ? R"("j\\377o")" : R"("admin.key")";
+  EXPECT_THAT(shown, HasSubstr(R"("by":)" + by));
+  EXPECT_THAT(shown, HasSubstr(R"("acknowledged_by":)" + by));
+}
+
+TEST_P(Desk, ATokensNameIsText) {
+  const Answer refused = call({"token", "create", "--name", "j\xffo", "--role", "admin"});
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("INVALID_ARGUMENT: `name` must be UTF-8"));
+}
+
 TEST_P(Desk, ADeadLettersRunsAreResolved) {
   for (const char* key : {"a", "b"}) call(run(key, "exit 3"));
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);

@@ -81,6 +81,27 @@ TEST_P(MigrateFiles, ScriptsAreCheckedWithoutADatabase) {
   EXPECT_THAT(bad.err, HasSubstr("0002_b.up.sql:2: `COMMIT` would end the migration's own transaction"));
 }
 
+TEST_P(MigrateFiles, BytesThatAreNoUtf8AreRefusedBeforeAnythingIsApplied) {
+  add("0001_a", "CREATE TABLE a (id integer);\n", "DROP TABLE a;\n");
+  add("0002_b", "CREATE TABLE b (id integer);\n-- f\xc3\xbcr\n-- f\xfcr\n", "DROP TABLE b;\n-- cut \xe2\x82");
+  for (const Words& words : {Words{"up", "--database", database()}, {"plan"}}) {
+    Words all{"migrate"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--dir", dir()});
+    const Answer refused = call(all);
+    EXPECT_EQ(refused.exit, 65) << words[0];
+    EXPECT_THAT(refused.err, HasSubstr("MIGRATION_INVALID"));
+    EXPECT_THAT(refused.err, HasSubstr("0002_b.up.sql:3: has bytes that are no UTF-8"));
+    EXPECT_THAT(refused.err, HasSubstr("0002_b.down.sql:2: has bytes that are no UTF-8"));
+  }
+  EXPECT_FALSE(has_table("a")) << "not even the one before it";
+  write("0002_b.up.sql",
+        "CREATE TABLE b (id integer);\n-- f\xc3\xbcr B\xc3\xbc"
+        "cher\n");
+  write("0002_b.down.sql", "DROP TABLE b;\n");
+  EXPECT_EQ(migrate("up").exit, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Databases, MigrateFiles, testing::Values(Kind::sqlite), [](const auto&) { return "SQLite"; });
 
 class MigrateAccept : public MigrateTest {};

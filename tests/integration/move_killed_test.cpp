@@ -18,6 +18,17 @@ class MoveKilled : public MoveTest {
         trigger);
     gate_.execute("SELECT pg_advisory_lock(77)");
   }
+  // As it would be held up.
+  void refuse(const std::string& trigger) {
+    ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+    ask("CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END "
+        "$$; " +
+        trigger);
+  }
+  std::string moved_to() {
+    Database database(store_file(), nullptr, Access::read);
+    return find_moved_mark(database).value().place;
+  }
   void wait_until_held_up() {
     gate_.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 77 AND NOT granted)");
   }
@@ -44,6 +55,10 @@ class MoveKilled : public MoveTest {
       "CREATE TRIGGER hold BEFORE INSERT ON latchkey.dead_letters FOR EACH ROW EXECUTE FUNCTION held.wait()";
   static constexpr const char* kAtTheCommit =
       "CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON latchkey.batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
+      "EXECUTE FUNCTION held.wait()";
+  // Of one that finds the copy there.
+  static constexpr const char* kAtTheRepeatsCommit =
+      "CREATE CONSTRAINT TRIGGER hold AFTER UPDATE ON latchkey.batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
       "EXECUTE FUNCTION held.wait()";
 };
 
@@ -91,6 +106,37 @@ TEST_F(MoveKilled, ACommitBehindItsBackIsFound) {
   EXPECT_EQ(as<Replay>(Verbs(*open_copy()).claim(again("done"))).run.id(), filled.done);
 }
 
+// The file knows that the copy was there: if it has been removed since, that is not to be made good by an old file.
+TEST_F(MoveKilled, ARepeatOfAFinishedMoveLeavesItsMark) {
+  fill();
+  ASSERT_TRUE(move());
+  hold_up(kAtTheRepeatsCommit);
+  kill_it();
+  EXPECT_THAT(open_file().error().detail, HasSubstr("was moved"));
+  end_backend();
+  open_gate();
+  ASSERT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--database", url_}).exit, 0);
+  const auto again = move();
+  ASSERT_FALSE(again) << "copied a second time";
+  EXPECT_EQ(again.error().code, Code::STORE_MOVED);
+  EXPECT_THAT(again.error().detail, HasSubstr("has it been removed?"));
+}
+
+TEST_F(MoveKilled, ARepeatWhoseCommitIsRefusedLeavesTheMarkAsItWas) {
+  fill();
+  ASSERT_TRUE(move());
+  for (const std::string before : {"was moved", "begun and not finished"}) {
+    refuse(kAtTheRepeatsCommit);
+    EXPECT_EQ(refusal(), Code::STORE_UNAVAILABLE);
+    const auto opened = open_file();
+    ASSERT_FALSE(opened) << "the copy is there";
+    EXPECT_THAT(opened.error().detail, HasSubstr(before));
+    ask("DROP SCHEMA held CASCADE");
+    write_moved_mark(store_file(), {moved_to(), clock_.now(), false});
+  }
+  EXPECT_TRUE(move());
+}
+
 TEST_F(MoveKilled, AConnectionThatGoesAtTheCommitIsToldAndRunAgain) {
   fill();
   hold_up(kAtTheCommit);
@@ -106,10 +152,7 @@ TEST_F(MoveKilled, AConnectionThatGoesAtTheCommitIsToldAndRunAgain) {
 
 TEST_F(MoveKilled, ACommitThatIsRefusedLeavesTheFileInUse) {
   fill();
-  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
-  ask("CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END "
-      "$$; " +
-      std::string(kAtTheCommit));
+  refuse(kAtTheCommit);
   EXPECT_EQ(refusal(), Code::STORE_UNAVAILABLE);
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
   EXPECT_TRUE(open_file());

@@ -35,6 +35,37 @@ TEST_F(MoveTest, EverythingArrivesAsItWas) {
   EXPECT_EQ(after.counts.keys, before.counts.keys);
 }
 
+// PostgreSQL's text has neither NUL nor bytes that are no UTF-8; a file may have both, in names that people gave.
+TEST_F(MoveTest, NamesThatAreNoTextAreMadeReadable) {
+  const std::string name("a\\b\0\xc3\xa9\xff", 7);
+  {
+    const auto store = *open_file();
+    Verbs verbs(*store);
+    Records& records = store->records();
+    const Won won = as<Won>(verbs.claim(again("bad")));
+    const Settled failed = as<Settled>(verbs.settle({{}, won.run.id(), won.fence, permanent("no")}));
+    ASSERT_TRUE(records.move_dead_letter({.letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = name})
+                    .value());
+    ASSERT_TRUE(records.acknowledge({}, *failed.dead_letter, name).value());
+    ASSERT_TRUE(records.add_token(
+        {.id = "aa00000000000000", .secret_hash = sha256("t"), .name = name, .role = Role::admin, .created_at = {}}));
+    ASSERT_TRUE(records.add_token(
+        {.id = "bb00000000000000", .secret_hash = sha256("u"), .name = "a\\b\xc3\xa9", .role = Role::admin}));
+  }
+  const auto moved = move();
+  ASSERT_TRUE(moved) << to_string(moved.error());
+  EXPECT_EQ(moved->source, *moved->target);
+  const std::string readable = R"(a\\b\000\303\251\377)";
+  EXPECT_EQ(ask(R"(SELECT encode('\x615c6200c3a9ff', 'escape'))"), readable) << "as PostgreSQL itself writes it";
+  EXPECT_EQ(ask("SELECT acknowledged_by FROM latchkey.dead_letters"), readable);
+  EXPECT_EQ(ask("SELECT actor FROM latchkey.dead_letter_steps"), readable);
+  EXPECT_EQ(ask("SELECT name FROM latchkey.tokens WHERE id = 'aa00000000000000'"), readable);
+  EXPECT_EQ(ask("SELECT name FROM latchkey.tokens WHERE id = 'bb00000000000000'"), "a\\b\xc3\xa9") << "text is left";
+  const auto repeat = move();
+  ASSERT_TRUE(repeat) << to_string(repeat.error());
+  EXPECT_FALSE(repeat->target) << "known again";
+}
+
 TEST_F(MoveTest, WorkGoesOnInTheCopy) {
   const Filled filled = fill();
   ASSERT_TRUE(move());

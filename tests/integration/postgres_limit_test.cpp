@@ -54,6 +54,11 @@ class PostgresLimit : public PostgresStores {
     asio::co_spawn(StageExecutor(stage_), std::move(task), [this](const std::exception_ptr& failed) {
       is_over_ = true;
       failed_ = failed != nullptr;
+      if (failed) try {
+          std::rethrow_exception(failed);
+        } catch (const pg::Failure& failure) {
+          said_ = failure.what();
+        }
     });
   }
   Task<void> connect(Duration limit) {
@@ -97,7 +102,8 @@ class PostgresLimit : public PostgresStores {
   // What comes after so many steps it does not hear of before its time is over. Where the machine took that time for
   // the steps, it is played again with more.
   void let_limit_fall_after(unsigned steps, auto begin_with) {
-    for (Duration limit = 300ms; limit < kPatience; limit *= 4) {
+    Duration limit = 300ms;
+    for (; limit < kPatience; limit *= 4) {
       const Duration end = clock_.elapsed() + limit;
       begin_with(limit);
       if (come_to(steps, end)) break;
@@ -111,6 +117,7 @@ class PostgresLimit : public PostgresStores {
     std::swap(stage_.ready.front(), stage_.ready.back());
     EXPECT_TRUE(go_on_until([this] { return is_over_; })) << "it waits for ever";
     EXPECT_TRUE(failed_);
+    EXPECT_EQ(said_, "no answer within " + std::to_string(limit.count()) + " ms") << "libpq knows nothing of it";
   }
 
   Stage stage_;
@@ -118,6 +125,7 @@ class PostgresLimit : public PostgresStores {
   FaultProxy proxy_{PgServer::instance().port()};
   std::unique_ptr<pg::Connection> connection_;
   bool is_over_ = true, failed_ = false;
+  std::string said_;  // by the failure
 };
 
 // The task, when it can write, when the first of the greeting is there.

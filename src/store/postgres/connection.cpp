@@ -1,5 +1,7 @@
 #include "store/postgres/connection.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -24,6 +26,10 @@ std::string name_by_text(const std::string& sql, const std::vector<Oid>& types) 
   const Digest digest = thread_sha256().add(all).finish();
   return "latchkey_" + to_hex(std::span(digest).first(16));
 }
+
+// Why nobody waits any more: libpq knows nothing of it.
+constexpr const char* kGivenUp = "no answer, and not waited for any longer";
+std::string describe_limit(Duration limit) { return fmt::format("no answer within {} ms", limit.count()); }
 
 }  // namespace
 
@@ -70,7 +76,7 @@ Task<std::unique_ptr<Connection>> Connection::connect(Waits& waits, std::string 
                                                                                : stream_descriptor::wait_write);
     socket->release();
     socket.reset();
-    if (!is_ready) throw Failure("", "no answer in time", true);
+    if (!is_ready) throw Failure("", is_over ? describe_limit(limit) : kGivenUp, true);
     poll = PQconnectPoll(handle.get());
   }
   if (PQsetnonblocking(handle.get(), 1) != 0 || PQenterPipelineMode(handle.get()) != 1)
@@ -92,8 +98,13 @@ Connection::Connection(Waits& waits, PGconn* handle, asio::any_io_executor execu
 Connection::~Connection() { socket_.release(); }  // libpq closes it
 
 void Connection::raise() {
+  const std::string said = PQerrorMessage(handle_.get());
+  raise(said.empty() ? "the connection was lost" : said);
+}
+
+void Connection::raise(const std::string& why) {
   lost_ = true;
-  throw Failure("", PQerrorMessage(handle_.get()), true);
+  throw Failure("", why, true);
 }
 
 const std::string* Connection::name_of(const Statement& statement, const std::vector<Oid>& types) {
@@ -124,7 +135,7 @@ void Connection::add(const Statement& statement) {
 }
 
 Task<void> Connection::wait(stream_descriptor::wait_type what) {
-  if (is_over_ || !co_await waits_.wait(socket_, what)) raise();
+  if (is_over_ || !co_await waits_.wait(socket_, what)) raise(is_over_ ? describe_limit(allowed_) : kGivenUp);
 }
 
 // The server may answer before it has read everything: both sides would wait if only one were served.
@@ -147,6 +158,7 @@ Task<PGresult*> Connection::next_result() {
 Task<std::vector<Rows>> Connection::run(Duration limit) {
   warned_ = false;
   is_over_ = false;
+  allowed_ = limit;
   limit_.set(limit, [this] {
     is_over_ = true;
     socket_.cancel();

@@ -75,7 +75,9 @@ class Connection {
   Task<void> wait(boost::asio::posix::stream_descriptor::wait_type what);
   Task<void> send_all();
   Task<PGresult*> next_result();
+  // With what libpq says.
   [[noreturn]] void raise();
+  [[noreturn]] void raise(const std::string& why);
   Task<std::vector<Rows>> collect();
   Task<void> end_statement();
   bool take_result(PGresult* result, std::vector<Rows>& results, std::optional<Failure>& failure);
@@ -90,6 +92,7 @@ class Connection {
   std::unordered_map<std::string, std::string> names_;
   bool keeps_plans_ = false;
   Limit limit_;
+  Duration allowed_{};    // for this run()
   bool is_over_ = false;  // the time of this run()
   bool lost_ = false;
   bool warned_ = false;
