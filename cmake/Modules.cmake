@@ -53,3 +53,14 @@ function(latchkey_concurrent name)
     add_dependencies(concurrent_tests ${name})
   endif()
 endfunction()
+
+# latchkey_embed_sql(NAMESPACE name…): each name.sql of the folder becomes the string constant NAMESPACE::name of name.sql.hpp.
+function(latchkey_embed_sql namespace)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(name ${ARGN})
+    file(READ ${name}.sql text)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${name}.sql)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${folder}/${name}.sql.hpp @ONLY
+      CONTENT "#pragma once\nnamespace ${namespace} { inline constexpr char ${name}[] = R\"sql(@text@)sql\"; }\n")
+  endforeach()
+endfunction()

@@ -6,7 +6,7 @@
 
 #include "migrations/fault.hpp"
 #include "migrations/pg_connect.hpp"
-#include "store/postgres/presence.hpp"
+#include "store/postgres/statements.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace latchkey::migrations {
@@ -27,7 +27,7 @@ void add_names(const PgHandle& handle, std::set<std::string>& names) {
       ask(handle,
           fmt::format("SELECT coalesce(nullif(a.application_name, ''), 'one without a name') || coalesce(' from ' || "
                       "host(a.client_addr), '') FROM ({}) present LEFT JOIN pg_stat_activity a ON a.pid = present.pid",
-                      pg::kPresent));
+                      pg::sql().find_present));
   for (int row = 0; row < rows.size(); ++row) names.emplace(rows.bytes(row, 0));
 }
 
@@ -36,7 +36,7 @@ std::vector<std::string> look(const PgHandle& handle) {
   ask(handle,
       "BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '10s'; "
       "SET LOCAL idle_in_transaction_session_timeout = '5s'");
-  ask(handle, pg::kHoldPresence);
+  ask(handle, pg::sql().hold_presence);
   std::set<std::string> names;
   for (int i = 0; i < (names.empty() ? kLooks : kLooksForAll); ++i) {
     ask(handle, "SELECT pg_sleep(0.1)");

@@ -7,6 +7,7 @@
 #include "store/packing.hpp"
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/run_columns.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey::moving {
 
@@ -22,7 +23,7 @@ constexpr std::int64_t kBeforeAll = std::numeric_limits<std::int64_t>::max();
 
 void Target::read_runs(Sink& into) {
   static const std::string kSql =
-      std::string("SELECT ") + pg::kHeadColumns + ", " + pg::kStateColumns +
+      "SELECT " + pg::sql().head_columns + ", " + pg::sql().state_columns +
       ", k.seq IS NOT NULL, d.seen FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq "
       "LEFT JOIN latchkey.keys k ON k.hash = r.hash AND k.seq = r.seq "
       "LEFT JOIN latchkey.duplicates d ON d.seq = r.seq WHERE r.seq < $1 ORDER BY r.seq DESC LIMIT $2";
@@ -56,7 +57,7 @@ void Target::read_waits(Sink& into) {
 
 void Target::read_letters(Sink& into) {
   for (std::int64_t before = kBeforeAll;;) {
-    const Rows rows = run({std::string("SELECT ") + pg::kLetterColumns +
+    const Rows rows = run({"SELECT " + pg::sql().letter_columns +
                                " FROM latchkey.dead_letters WHERE number < $1 ORDER BY number DESC LIMIT $2",
                            Params().add(before).add(kPage)});
     for (int row = 0; row < rows.size(); ++row) {
@@ -81,7 +82,7 @@ void Target::read_members(const DeadLetter& letter, Sink& into) {
     const std::string page =
         " FROM latchkey.dead_letter_members WHERE letter = $1 AND (seq, generation) > ($2, $3) ORDER BY seq, "
         "generation LIMIT $4";
-    const Rows rows = run({std::string("SELECT ") + pg::kMemberColumns + page, from().add(kPage)});
+    const Rows rows = run({"SELECT " + pg::sql().member_columns + page, from().add(kPage)});
     const Rows steps =
         run({"SELECT m.run, s.generation, s.kind, s.actor, s.at, s.note FROM (SELECT seq, generation, "
              "run" +

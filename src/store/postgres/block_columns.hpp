@@ -8,15 +8,11 @@
 
 namespace latchkey::pg {
 
-// Of latchkey.blocks as b; what read_block() reads.
-inline constexpr const char* kBlockColumns =
-    "b.lo, b.hi, b.tenant, b.function, b.priority, b.due, b.fence_from, b.started_at, b.lease_until, b.lease_ms, "
-    "b.session";
+// Of block_columns.
 inline constexpr int kBlockDueColumn = 5;
 Block read_block(const Rows& rows, int row);
 
-// Of latchkey.outcomes as o, for the run x, behind its seq.
-inline constexpr const char* kOutcomeColumns = "x.seq, o.fence_from + x.seq, o.started_at, o.at, o.result";
+// Of outcome_columns, behind the run's seq.
 PlainOutcome read_outcome(const Rows& rows, int row);
 
 struct BlockColumns {

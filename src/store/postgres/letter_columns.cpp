@@ -3,12 +3,9 @@
 #include <cstring>
 
 #include "store/postgres/run_columns.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey::pg {
-
-const char* const kLetterColumns =
-    "id, tenant, function, code, reason, latest_run, count, opened_at, updated_at, acknowledged_at, acknowledged_by";
-const char* const kMemberColumns = "run, generation, key, code, reason, attempts, effect, at";
 
 namespace {
 
@@ -65,17 +62,9 @@ DeadLetter read_letter(const Rows& rows, int row) {
   return letter;
 }
 
-Statement insert_letter(const DeadLetter& letter) {
-  return {"INSERT INTO latchkey.dead_letters VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-          letter_params(letter)};
-}
+Statement insert_letter(const DeadLetter& letter) { return {sql().insert_letter, letter_params(letter)}; }
 
-Statement update_letter(const DeadLetter& letter) {
-  return {
-      "UPDATE latchkey.dead_letters SET id = $2, tenant = $3, function = $4, code = $5, reason = $6, latest_run = $7, "
-      "count = $8, opened_at = $9, updated_at = $10, acknowledged_at = $11, acknowledged_by = $12 WHERE number = $1",
-      letter_params(letter)};
-}
+Statement update_letter(const DeadLetter& letter) { return {sql().update_letter, letter_params(letter)}; }
 
 DeadLetterMember read_member(const Rows& rows, int row) {
   return {.run = rows.uuid(row, 0),
@@ -89,39 +78,32 @@ DeadLetterMember read_member(const Rows& rows, int row) {
 }
 
 Statement put_member(const DeadLetterMember& member, const Uuid& letter, std::string_view tenant) {
-  return {
-      "INSERT INTO latchkey.dead_letter_members (seq, generation, letter, run, key, code, reason, attempts, effect, "
-      "at, "
-      "tenant) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) "
-      "ON CONFLICT (seq, generation) DO UPDATE SET letter = excluded.letter, code = excluded.code, reason = "
-      "excluded.reason, attempts = excluded.attempts, effect = excluded.effect, at = excluded.at",
-      Params()
-          .add(seq_in(member.run))
-          .add(std::int64_t{member.generation})
-          .add(seq_in(letter))
-          .add(member.run)
-          .add_bytes(member.key)
-          .add(std::string_view(member.code))
-          .add_bytes(member.reason)
-          .add(std::int64_t{member.attempts})
-          .add(static_cast<std::int64_t>(member.effect))
-          .add(to_ms(member.at))
-          .add(tenant)};
+  return {sql().put_member, Params()
+                                .add(seq_in(member.run))
+                                .add(std::int64_t{member.generation})
+                                .add(seq_in(letter))
+                                .add(member.run)
+                                .add_bytes(member.key)
+                                .add(std::string_view(member.code))
+                                .add_bytes(member.reason)
+                                .add(std::int64_t{member.attempts})
+                                .add(static_cast<std::int64_t>(member.effect))
+                                .add(to_ms(member.at))
+                                .add(tenant)};
 }
 
 Statement insert_token(const TokenRecord& token) {
   std::string tenants;
   for (const std::string& tenant : token.tenants) tenants += (tenants.empty() ? "" : " ") + tenant;
-  return {"INSERT INTO latchkey.tokens VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-          Params()
-              .add(std::string_view(token.id))
-              .add(token.secret_hash)
-              .add(std::string_view(token.name))
-              .add(static_cast<std::int64_t>(token.role))
-              .add(std::string_view(tenants))
-              .add(to_ms(token.created_at))
-              .add_or_null(ms(token.expires_at))
-              .add_or_null(ms(token.revoked_at))};
+  return {sql().insert_token, Params()
+                                  .add(std::string_view(token.id))
+                                  .add(token.secret_hash)
+                                  .add(std::string_view(token.name))
+                                  .add(static_cast<std::int64_t>(token.role))
+                                  .add(std::string_view(tenants))
+                                  .add(to_ms(token.created_at))
+                                  .add_or_null(ms(token.expires_at))
+                                  .add_or_null(ms(token.revoked_at))};
 }
 
 TokenRecord read_token(const Rows& rows, int row) {

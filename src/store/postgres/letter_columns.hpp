@@ -7,12 +7,12 @@
 
 namespace latchkey::pg {
 
-extern const char* const kLetterColumns;
+// Of letter_columns (columns.sql).
 DeadLetter read_letter(const Rows& rows, int row);
 Statement insert_letter(const DeadLetter& letter);
 Statement update_letter(const DeadLetter& letter);
 
-extern const char* const kMemberColumns;
+// Of member_columns.
 DeadLetterMember read_member(const Rows& rows, int row);
 Statement put_member(const DeadLetterMember& member, const Uuid& letter, std::string_view tenant);
 

@@ -5,6 +5,7 @@
 
 #include "base/seeded_bug.hpp"
 #include "store/postgres/pg_store.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey {
 
@@ -109,7 +110,7 @@ Task<void> PostgresStore::leave_transaction(std::unique_ptr<Connection>& connect
   attempt.backend.reset();
   if (!connection) co_return;
   try {
-    connection->add("ROLLBACK");
+    connection->add(sql().rollback);
     co_await connection->run(settings_.reply_max);
   } catch (const Failure&) {
     connection.reset();
@@ -175,14 +176,11 @@ PostgresStore::Batch PostgresStore::refuse_late(Batch batch, const Failure& fail
 Task<bool> PostgresStore::find_kept(Connection& connection, Attempt& attempt) {
   // Who does it is known before it holds the name: it may go silent as well.
   begin(connection);
-  connection.add("SELECT pg_backend_pid()::bigint, now()::text");
+  connection.add(sql().who_am_i);
   const auto who = co_await connection.run(settings_.reply_max);
   attempt.backend.emplace(who.back().integer(0, 0), std::string(who.back().bytes(0, 1)));
-  connection.add(
-      {"INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET at = b.at "
-       "RETURNING at",
-       Params().add(attempt.name).add(-to_ms(clock_->now()))});
-  connection.add("COMMIT");
+  connection.add({sql().find_kept, Params().add(attempt.name).add(-to_ms(clock_->now()))});
+  connection.add(sql().commit);
   const auto results = co_await connection.run(settings_.reply_max);
   if (connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
   attempt.backend.reset();
@@ -239,15 +237,13 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   for (const auto& head : tables.made_heads())
     if (!tenants_.contains(head->tenant)) new_tenants.insert(head->tenant);
   for (const std::string& tenant : new_tenants)
-    connection.add({"SELECT latchkey.note_tenant($1)", Params().add(std::string_view(tenant))});
+    connection.add({sql().note_tenant, Params().add(std::string_view(tenant))});
   if (to_ms(now) >= clock_mark_ms_) add_clock_mark(connection, now);
-  if (changed)
-    connection.add(
-        {"INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)", Params().add(attempt.name).add(to_ms(now))});
+  if (changed) connection.add({sql().name_batch, Params().add(attempt.name).add(to_ms(now))});
   // What was written since can only have brought it nearer, which is known; a sweep wants to know how far it is now.
   const bool asks_deadline = tables.has_swept();
-  if (asks_deadline) connection.add(kNextDeadline);
-  connection.add("COMMIT");
+  if (asks_deadline) connection.add(sql().next_deadline);
+  connection.add(sql().commit);
   attempt.is_committing = changed;
   const DeadlineQuestion question(*this);
   const auto results = co_await connection.run(settings_.reply_max);

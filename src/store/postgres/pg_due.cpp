@@ -6,6 +6,7 @@
 
 #include "base/seeded_bug.hpp"
 #include "store/postgres/pg_tables.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey::pg {
 
@@ -118,12 +119,7 @@ PgTables::LeftOut PgTables::left_out() const {
 
 void PgTables::find_letters_of(const std::vector<Seq>& locked, Seq from, Seq to) {
   const std::string name = "letters of:" + std::to_string(from) + "/" + std::to_string(to);
-  const auto question = [&] {
-    return Statement{
-        "SELECT m.seq, m.letter, (SELECT l.acknowledged_at IS NULL FROM latchkey.dead_letters l WHERE l.number = "
-        "m.letter) FROM latchkey.dead_letter_members m WHERE m.seq BETWEEN $1 AND $2",
-        Params().add(from).add(to)};
-  };
+  const auto question = [&] { return Statement{sql().letters_of_runs, Params().add(from).add(to)}; };
   bool all = true;
   for (const Seq seq : locked) {
     const RunSlot* slot = find_slot(seq);
@@ -151,10 +147,8 @@ constexpr int kNamesAtOnce = 2000;
 constexpr const char* kOldNames = "old names";
 
 Statement find_old_names(Instant before) {
-  return {fmt::format("SELECT b.id FROM latchkey.batches b WHERE abs(b.at) < $1 ORDER BY abs(b.at) LIMIT {} FOR UPDATE "
-                      "SKIP LOCKED",
-                      kNamesAtOnce),
-          Params().add(to_ms(before))};
+  static const std::string text = fmt::format("{} LIMIT {} FOR UPDATE SKIP LOCKED", sql().find_old_names, kNamesAtOnce);
+  return {text, Params().add(to_ms(before))};
 }
 
 }  // namespace
@@ -166,18 +160,14 @@ bool PgTables::erase_old_names(Instant before) {
   if (rows.empty()) return false;
   Column names{Type::uuid};
   for (int row = 0; row < rows.size(); ++row) names.add(rows.uuid(row, 0));
-  write({"DELETE FROM latchkey.batches WHERE id = ANY($1)", Params().add(names)});
+  write({sql().erase_names, Params().add(names)});
   return rows.size() == kNamesAtOnce;
 }
 
 // The mark is a sequence: it is kept even when the slice is not, which only means that these are looked at later.
 PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
-  const Rows& rows = ask("purge:" + std::to_string(limit), [&] {
-    return Statement{
-        "SELECT r.seq, r.created_at FROM latchkey.runs r WHERE r.seq > (SELECT last_value FROM latchkey.purged) ORDER "
-        "BY r.seq LIMIT $1",
-        Params().add(std::int64_t{limit})};
-  });
+  const Rows& rows = ask("purge:" + std::to_string(limit),
+                         [&] { return Statement{sql().purge_candidates, Params().add(std::int64_t{limit})}; });
   // In the order of their counters, which is nearly that of time: a whole slice of younger ones is the end.
   std::vector<Seq> found;
   for (int row = 0; row < rows.size(); ++row)
@@ -194,7 +184,7 @@ PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
     const auto& run = slot_of(seq).now;
     if (run && run->is_settled()) slice.runs.push_back(*run);
   }
-  write({"SELECT setval('latchkey.purged', $1)", Params().add(slice.more ? rows.integer(rows.size() - 1, 0) : 0)});
+  write({sql().mark_purged, Params().add(slice.more ? rows.integer(rows.size() - 1, 0) : 0)});
   return slice;
 }
 

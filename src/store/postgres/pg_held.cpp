@@ -3,6 +3,7 @@
 
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_store.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey {
 
@@ -25,8 +26,8 @@ Task<bool> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys)
   Column hashes{Type::uuid};
   for (const Uuid& key : keys) hashes.add(key);
   begin(connection);
-  connection.add({"SELECT latchkey.find_held($1)", Params().add(hashes)});
-  connection.add("ROLLBACK");
+  connection.add({sql().find_held_keys, Params().add(hashes)});
+  connection.add(sql().rollback);
   const auto results = co_await connection.run(settings_.reply_max);
   const Rows& found = results[results.size() - 2];
   for (const Uuid& key : keys) held_.erase(key);
@@ -72,7 +73,7 @@ Task<bool> PostgresStore::find_held_letters(Connection& connection, std::map<Let
 
 Task<bool> PostgresStore::is_being_made(Connection& connection, const DeadLetter& letter) {
   begin(connection);
-  connection.add("SELECT set_config('lock_timeout', '1ms', true)");
+  connection.add(sql().wait_hardly);
   connection.add(insert_letter(letter));
   std::optional<Failure> failure;
   try {
@@ -81,7 +82,7 @@ Task<bool> PostgresStore::is_being_made(Connection& connection, const DeadLetter
     failure.emplace(found);
   }
   if (failure && failure->lost) throw *failure;
-  connection.add("ROLLBACK");
+  connection.add(sql().rollback);
   co_await connection.run(settings_.reply_max);
   co_return failure && failure->state == "55P03";
 }

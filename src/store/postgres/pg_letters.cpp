@@ -6,6 +6,7 @@
 #include "store/packing.hpp"
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_tables.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey::pg {
 namespace {
@@ -44,20 +45,14 @@ bool PgTables::has_unread_dead_letter(RunId run) {
 std::optional<Uuid> PgTables::dead_letter_of(const Run& run) {
   if (!run.as<Failed>()) return std::nullopt;
   const Rows& rows = ask(name_of("letter_of", run.id(), std::to_string(run.generation)), [&] {
-    return Statement{
-        "SELECT l.id FROM latchkey.dead_letter_members m JOIN latchkey.dead_letters l ON l.number = m.letter "
-        "WHERE m.seq = $1 AND m.generation = $2",
-        Params().add(seq_in(run.id())).add(std::int64_t{run.generation})};
+    return Statement{sql().letter_of, Params().add(seq_in(run.id())).add(std::int64_t{run.generation})};
   });
   return rows.empty() ? std::nullopt : std::optional(rows.uuid(0, 0));
 }
 
 std::optional<DeadLetter> PgTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   const Rows& rows = ask_locked(name_of("letter", id, tenant.value_or("")), [&] {
-    return Statement{
-        std::string("SELECT ") + kLetterColumns +
-            " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR tenant = $3)",
-        Params().add(seq_in(id)).add(id).add_or_null(tenant)};
+    return Statement{sql().find_letter, Params().add(seq_in(id)).add(id).add_or_null(tenant)};
   });
   return rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0));
 }
@@ -73,23 +68,17 @@ std::optional<DeadLetter> PgTables::acknowledge(const std::optional<std::string>
   const LetterName name{letter->tenant, letter->function};
   remember(letters_, name);
   letters_.erase(name);
-  write(
-      {"UPDATE latchkey.dead_letters SET acknowledged_by = $4, acknowledged_at = $3 WHERE number = $1 AND id = $2 AND "
-       "acknowledged_at IS NULL",
-       Params().add(seq_in(id)).add(id).add(to_ms(now)).add(std::string_view(actor))});
+  write({sql().acknowledge_letter, Params().add(seq_in(id)).add(id).add(to_ms(now)).add(std::string_view(actor))});
   return letter;
 }
 
 std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
   const Rows& rows = ask(name_of("members", dead_letter, write_place(after) + "/" + std::to_string(limit)), [&] {
-    return Statement{std::string("SELECT ") + kMemberColumns +
-                         " FROM latchkey.dead_letter_members WHERE (letter, seq, generation) > ($1, $2, $3) AND "
-                         "letter <= $1 ORDER BY letter, seq, generation LIMIT $4",
-                     Params()
-                         .add(seq_in(dead_letter))
-                         .add(static_cast<std::int64_t>(after.counter))
-                         .add(std::int64_t{after.generation})
-                         .add(std::int64_t{limit})};
+    return Statement{sql().members_of_letter, Params()
+                                                  .add(seq_in(dead_letter))
+                                                  .add(static_cast<std::int64_t>(after.counter))
+                                                  .add(std::int64_t{after.generation})
+                                                  .add(std::int64_t{limit})};
   });
   std::vector<DeadLetterMember> members;
   for (int row = 0; row < rows.size(); ++row) members.push_back(read_member(rows, row));
@@ -98,10 +87,7 @@ std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPla
 
 std::optional<DeadLetterMember> PgTables::find_member(Uuid dead_letter, RunId run) {
   const Rows& rows = ask(name_of("member", dead_letter, to_string(run)), [&] {
-    return Statement{std::string("SELECT ") + kMemberColumns +
-                         " FROM latchkey.dead_letter_members WHERE letter = $1 AND seq = $2 AND run = $3 "
-                         "ORDER BY generation DESC LIMIT 1",
-                     Params().add(seq_in(dead_letter)).add(seq_in(run)).add(run)};
+    return Statement{sql().find_member, Params().add(seq_in(dead_letter)).add(seq_in(run)).add(run)};
   });
   return rows.empty() ? std::nullopt : std::optional(read_member(rows, 0));
 }
@@ -110,21 +96,17 @@ bool PgTables::add_step(const DeadLetterMember& member, const MemberStep& step) 
   const auto kind = static_cast<std::int64_t>(step.kind);
   const std::string name = name_of("step", member.run, std::to_string(member.generation) + "/" + std::to_string(kind));
   if (!ask(name, [&] {
-         return Statement{"SELECT 1 FROM latchkey.dead_letter_steps WHERE seq = $1 AND generation = $2 AND kind = $3",
+         return Statement{sql().has_step,
                           Params().add(seq_in(member.run)).add(std::int64_t{member.generation}).add(kind)};
        }).empty())
     return false;
-  write(
-      {"INSERT INTO latchkey.dead_letter_steps (seq, generation, kind, actor, at, note, tenant) SELECT $1, $2, $3, $4, "
-       "$5, $6, m.tenant FROM latchkey.dead_letter_members m WHERE m.seq = $1 AND m.generation = $2 ON CONFLICT DO "
-       "NOTHING",
-       Params()
-           .add(seq_in(member.run))
-           .add(std::int64_t{member.generation})
-           .add(kind)
-           .add(std::string_view(step.by))
-           .add(to_ms(step.at))
-           .add_bytes(step.note)});
+  write({sql().add_step, Params()
+                             .add(seq_in(member.run))
+                             .add(std::int64_t{member.generation})
+                             .add(kind)
+                             .add(std::string_view(step.by))
+                             .add(to_ms(step.at))
+                             .add_bytes(step.note)});
   return true;
 }
 
@@ -137,7 +119,7 @@ void PgTables::erase_members(RunId run) {
 
 bool PgTables::add_token(const TokenRecord& token) {
   if (!ask("token:" + token.id, [&] {
-         return Statement{"SELECT 1 FROM latchkey.tokens WHERE id = $1", Params().add(std::string_view(token.id))};
+         return Statement{sql().has_token, Params().add(std::string_view(token.id))};
        }).empty())
     return false;
   write(insert_token(token));
@@ -145,13 +127,10 @@ bool PgTables::add_token(const TokenRecord& token) {
 }
 
 bool PgTables::revoke_token(const std::string& id, Instant now) {
-  const Rows& rows = ask_locked("revoke:" + id, [&] {
-    return Statement{"SELECT revoked_at FROM latchkey.tokens WHERE id = $1", Params().add(std::string_view(id))};
-  });
+  const Rows& rows =
+      ask_locked("revoke:" + id, [&] { return Statement{sql().when_revoked, Params().add(std::string_view(id))}; });
   if (rows.empty()) return false;
-  if (rows.is_null(0, 0))
-    write({"UPDATE latchkey.tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
-           Params().add(std::string_view(id)).add(to_ms(now))});
+  if (rows.is_null(0, 0)) write({sql().revoke_token, Params().add(std::string_view(id)).add(to_ms(now))});
   return true;
 }
 
@@ -165,13 +144,13 @@ void PgTables::add_all_duplicates(std::span<const DuplicateNote> notes) {
     digest.add(std::string_view(reinterpret_cast<const char*>(note.run.bytes.data()), note.run.bytes.size()));
   }
   const std::string name = to_hex(digest.finish());
-  const auto question = [&](const char* sql) { return [&seqs, sql] { return Statement{sql, Params().add(seqs)}; }; };
-  const Rows& held = ask("noted:" + name, question("SELECT r.seq, r.id, r.tenant FROM latchkey.runs r WHERE r.seq = "
-                                                   "ANY($1) ORDER BY r.seq FOR UPDATE SKIP LOCKED"));
-  const Rows& there = ask("noted there:" + name, question("SELECT r.seq FROM latchkey.runs r WHERE r.seq = ANY($1)"));
+  const auto question = [&](const std::string& text) {
+    return [&seqs, &text] { return Statement{text, Params().add(seqs)}; };
+  };
+  const Rows& held = ask("noted:" + name, question(sql().hold_noted));
+  const Rows& there = ask("noted there:" + name, question(sql().find_noted));
   if (there.size() > held.size()) throw Held{};
-  const Rows& stored =
-      ask("duplicates:" + name, question("SELECT d.seq, d.seen FROM latchkey.duplicates d WHERE d.seq = ANY($1)"));
+  const Rows& stored = ask("duplicates:" + name, question(sql().read_seen));
   std::map<RunId, std::string_view> tenants;
   for (int row = 0; row < held.size(); ++row) tenants.emplace(held.uuid(row, 1), held.bytes(row, 2));
   std::map<Seq, Duplicates> before;

@@ -5,6 +5,7 @@
 #include "store/postgres/block_columns.hpp"
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_store.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey {
 
@@ -79,24 +80,18 @@ class PostgresStore::Loading {
 
   void add_keys() {
     if (!needs_.keys.empty())
-      add({std::string("SELECT k.hash, ") + kHeadColumns + ", " + kStateColumns +
-               " FROM latchkey.keys k JOIN latchkey.runs r ON r.seq = k.seq JOIN latchkey.all_states s ON s.seq = "
-               "k.seq WHERE k.hash = ANY($1)",
-           Params().add(column_of(needs_.keys.sorted(), Type::uuid))},
-          [this](const Rows& rows) {
-            for (const Uuid& key : needs_.keys.sorted()) tables_.load_no_key(key);
-            for (int row = 0; row < rows.size(); ++row) tables_.load_peeked(rows.uuid(row, 0), read_run(rows, row, 1));
-          });
+      add({sql().peek_keys, Params().add(column_of(needs_.keys.sorted(), Type::uuid))}, [this](const Rows& rows) {
+        for (const Uuid& key : needs_.keys.sorted()) tables_.load_no_key(key);
+        for (int row = 0; row < rows.size(); ++row) tables_.load_peeked(rows.uuid(row, 0), read_run(rows, row, 1));
+      });
     if (needs_.held_keys.empty()) return;
     // Those that somebody else holds are found by the second.
     const Params keys = Params().add(column_of(needs_.held_keys.sorted(), Type::uuid));
-    add({"SELECT k.hash, k.seq FROM latchkey.keys k WHERE k.hash = ANY($1) ORDER BY k.hash FOR UPDATE SKIP LOCKED",
-         keys},
-        [this](const Rows& rows) {
-          for (const Uuid& key : needs_.held_keys.sorted()) tables_.load_held_key(key, std::nullopt);
-          for (int row = 0; row < rows.size(); ++row) tables_.load_held_key(rows.uuid(row, 0), rows.integer(row, 1));
-        });
-    add({"SELECT k.hash FROM latchkey.keys k WHERE k.hash = ANY($1)", keys}, [this](const Rows& rows) {
+    add({sql().hold_keys, keys}, [this](const Rows& rows) {
+      for (const Uuid& key : needs_.held_keys.sorted()) tables_.load_held_key(key, std::nullopt);
+      for (int row = 0; row < rows.size(); ++row) tables_.load_held_key(rows.uuid(row, 0), rows.integer(row, 1));
+    });
+    add({sql().find_keys, keys}, [this](const Rows& rows) {
       for (int row = 0; row < rows.size(); ++row) tables_.load_existing_key(rows.uuid(row, 0));
     });
   }
@@ -105,31 +100,13 @@ class PostgresStore::Loading {
   void add_runs() {
     if (needs_.runs.empty()) return;
     const Ranges ranges(needs_.runs.sorted());
-    add({std::string("SELECT ") + kBlockColumns +
-             " FROM latchkey.blocks b WHERE b.lo = ANY(ARRAY(SELECT x.lo FROM unnest($1, $2) AS u(lo, hi), LATERAL ("
-             "(SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo - 1000 AND i.lo <= u.lo ORDER BY i.lo DESC LIMIT "
-             "1) "
-             "UNION ALL SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo AND i.lo <= u.hi) x)) ORDER BY b.lo" +
-             lock_,
-         ranges.params()},
-        [this](const Rows& rows) {
-          for (int row = 0; row < rows.size(); ++row) tables_.load_block(read_block(rows, row));
-        });
-    add({std::string("SELECT s.seq, ") + kStateColumns +
-             " FROM latchkey.states s WHERE s.seq = ANY(ARRAY(SELECT x.seq FROM unnest($1, $2) AS u(lo, hi), LATERAL "
-             "(SELECT i.seq FROM latchkey.states i WHERE i.seq BETWEEN u.lo AND u.hi) x)) ORDER BY s.seq" +
-             lock_,
-         ranges.params()},
-        [this](const Rows& rows) { load_rows(rows); });
-    add({std::string("SELECT ") + kOutcomeColumns +
-             " FROM unnest($1, $2) AS u(lo, hi), LATERAL ((SELECT * FROM latchkey.outcomes i WHERE i.lo > u.lo - 1000 "
-             "AND i.lo <= u.lo ORDER BY i.lo DESC LIMIT 1) UNION ALL SELECT * FROM latchkey.outcomes i WHERE i.lo > "
-             "u.lo AND i.lo <= u.hi) o, LATERAL generate_series(greatest(u.lo, o.lo), least(u.hi, o.hi)) x(seq)",
-         ranges.params()},
-        [this](const Rows& rows) {
-          for (int row = 0; row < rows.size(); ++row)
-            tables_.load_outcome(rows.integer(row, 0), read_outcome(rows, row));
-        });
+    add({sql().find_blocks + lock_, ranges.params()}, [this](const Rows& rows) {
+      for (int row = 0; row < rows.size(); ++row) tables_.load_block(read_block(rows, row));
+    });
+    add({sql().find_states + lock_, ranges.params()}, [this](const Rows& rows) { load_rows(rows); });
+    add({sql().find_outcomes, ranges.params()}, [this](const Rows& rows) {
+      for (int row = 0; row < rows.size(); ++row) tables_.load_outcome(rows.integer(row, 0), read_outcome(rows, row));
+    });
     needs_.waits.insert(needs_.runs);
     for (const Seq seq : needs_.runs.sorted())
       if (!tables_.pin_head(seq)) needs_.heads.insert(seq);
@@ -137,37 +114,28 @@ class PostgresStore::Loading {
 
   void add_heads() {
     if (needs_.heads.empty()) return;
-    add({std::string("SELECT ") + kHeadColumns +
-             " FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.runs i WHERE i.seq BETWEEN u.lo AND "
-             "u.hi) r",
-         Ranges(needs_.heads.sorted()).params()},
-        [this](const Rows& rows) {
-          for (int row = 0; row < rows.size(); ++row) tables_.load_head(read_head(rows, row));
-        });
+    add({sql().find_heads, Ranges(needs_.heads.sorted()).params()}, [this](const Rows& rows) {
+      for (int row = 0; row < rows.size(); ++row) tables_.load_head(read_head(rows, row));
+    });
   }
 
   void add_waits() {
     if (needs_.waits.empty()) return;
-    add({"SELECT w.predecessor, w.run FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.waits i WHERE "
-         "i.predecessor BETWEEN u.lo AND u.hi) w",
-         Ranges(needs_.waits.sorted()).params()},
-        [this](const Rows& rows) {
-          tables_.load_waits(needs_.waits.sorted());
-          for (int row = 0; row < rows.size(); ++row) tables_.load_wait(rows.integer(row, 0), rows.uuid(row, 1));
-        });
+    add({sql().find_waits, Ranges(needs_.waits.sorted()).params()}, [this](const Rows& rows) {
+      tables_.load_waits(needs_.waits.sorted());
+      for (int row = 0; row < rows.size(); ++row) tables_.load_wait(rows.integer(row, 0), rows.uuid(row, 1));
+    });
   }
 
   void add_letters() {
     for (const LetterName& name : needs_.letters) {
-      const std::string from =
-          " FROM latchkey.dead_letters WHERE tenant = $1 AND function = $2 AND acknowledged_at IS NULL";
       const Params params = Params().add(std::string_view(name.first)).add(std::string_view(name.second));
-      add({std::string("SELECT ") + kLetterColumns + from + lock_, params}, [this, name](const Rows& rows) {
+      add({sql().find_open_letter + lock_, params}, [this, name](const Rows& rows) {
         tables_.load_letter(name, rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0)));
         if (!rows.empty()) store_.held_letters_.erase(name);
       });
       // One that somebody else holds is found by this only; one that somebody is making, by having met it.
-      add({"SELECT number" + from, params}, [this, name](const Rows& rows) {
+      add({sql().find_open_number, params}, [this, name](const Rows& rows) {
         if (!rows.empty() || store_.held_letters_.contains(name)) tables_.load_existing_letter(name);
       });
     }
@@ -197,8 +165,8 @@ class PostgresStore::Loading {
     const bool no_late = wish.no_late || !store_.find_left_out().runs.empty();
     const std::string timely =
         no_late ? " AND (s.deadline IS NULL OR s.deadline > " + store_now("$3") + ")" : std::string();
-    const std::string of_blocks = std::string("SELECT ") + kBlockColumns;
-    const std::string of_states = std::string("SELECT s.seq, ") + kStateColumns + ", s.priority";
+    const std::string of_blocks = "SELECT " + sql().block_columns;
+    const std::string of_states = "SELECT s.seq, " + sql().state_columns + ", s.priority";
     if (name.tenant) {
       add(find_ready(name, kReadyBlocks, of_blocks, "", "b.priority DESC, b.due, b.lo", blocks), load_blocks);
       add(find_ready(name, kReadyStates, of_states, timely, "s.priority DESC, s.at, s.seq", wish.count), load_states);
@@ -277,9 +245,8 @@ class PostgresStore::Loading {
     }
     tables_.pass_over(out.runs);
     auto items = std::make_shared<std::vector<ReadyItem>>();
-    add({std::string("SELECT ") + kBlockColumns +
-             " FROM latchkey.blocks b WHERE b.session IS NOT NULL AND b.lease_until <= " + now + but_blocks +
-             " ORDER BY b.lease_until LIMIT $1 FOR UPDATE SKIP LOCKED",
+    add({"SELECT " + sql().block_columns + " FROM latchkey.blocks b WHERE b.session IS NOT NULL AND b.lease_until <= " +
+             now + but_blocks + " ORDER BY b.lease_until LIMIT $1 FOR UPDATE SKIP LOCKED",
          of_blocks},
         [this, items](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row) {
@@ -288,8 +255,8 @@ class PostgresStore::Loading {
             tables_.load_block(std::move(block));
           }
         });
-    add({std::string("SELECT s.seq, ") + kStateColumns + " FROM latchkey.states s WHERE s.deadline <= " + now +
-             but_states + " ORDER BY s.deadline LIMIT $1 FOR UPDATE SKIP LOCKED",
+    add({"SELECT s.seq, " + sql().state_columns + " FROM latchkey.states s WHERE s.deadline <= " + now + but_states +
+             " ORDER BY s.deadline LIMIT $1 FOR UPDATE SKIP LOCKED",
          of_states},
         [this, items](const Rows& rows) {
           for (const Seq seq : load_rows(rows)) items->push_back({.lo = seq, .hi = seq});
@@ -300,7 +267,7 @@ class PostgresStore::Loading {
   void add_counters() {
     const std::size_t left = store_.counters_.left();
     if (needs_.counters <= left) return;
-    add({"SELECT nextval('latchkey.counters') FROM generate_series(1, $1)",
+    add({sql().draw_counters,
          Params().add(static_cast<std::int64_t>((needs_.counters - left + kDrawn - 1) / kDrawn) + kSpare)},
         [this](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row)
@@ -311,8 +278,7 @@ class PostgresStore::Loading {
   // Beyond the thousand that every look draws.
   void add_more_fences(const std::shared_ptr<Counters>& fences) {
     if (needs_.fences <= kDrawn) return;
-    add({"SELECT nextval('latchkey.fences') FROM generate_series(1, $1)",
-         Params().add(static_cast<std::int64_t>((needs_.fences - 1) / kDrawn))},
+    add({sql().draw_fences, Params().add(static_cast<std::int64_t>((needs_.fences - 1) / kDrawn))},
         [fences](const Rows& rows) {
           for (int row = 0; row < rows.size(); ++row) fences->add(static_cast<std::uint64_t>(rows.integer(row, 0)));
         });
@@ -336,24 +302,20 @@ class PostgresStore::Loading {
     add_counters();
     const auto fences = std::make_shared<Counters>();
     add_more_fences(fences);
-    // Behind a pooler the server may be another one than at the last transaction, whose fences have not jumped yet.
     const bool asks_place = !connection_.does_keep_plans();
-    add({std::string("SELECT nextval('latchkey.fences'), ") + kClock + ", pg_backend_pid()::bigint, now()::text, " +
-             "(SELECT last_value FROM latchkey.clock)" + (asks_place ? ", (" + kPlace + ")" : ""),
-         {}},
-        [&, asks_place, fences](const Rows& rows) {
-          if (asks_place && rows.bytes(0, 5) != store_.place_)
-            throw Failure("", "another server answers than the one that was connected to", true);
-          fences->add(static_cast<std::uint64_t>(rows.integer(0, 0)));
-          tables_.load_fences(std::move(*fences));
-          // A pooler that shows its server's process as its own would have us use others' sessions.
-          if (connection_.does_keep_plans() && !connection_.is_served_by(rows.integer(0, 2)))
-            throw Failure("26000", "another session answers than the one that was connected to", false);
-          // Anew each time: what a later round finds may have been written after the first.
-          attempt.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
-          store_.see_clock(from_ms(rows.integer(0, 1)), rows.integer(0, 4));
-          now = store_.clock_->now();
-        });
+    add({asks_place ? sql().end_load_and_place : sql().end_load, {}}, [&, asks_place, fences](const Rows& rows) {
+      if (asks_place && rows.bytes(0, 5) != store_.place_)
+        throw Failure("", "another server answers than the one that was connected to", true);
+      fences->add(static_cast<std::uint64_t>(rows.integer(0, 0)));
+      tables_.load_fences(std::move(*fences));
+      // A pooler that shows its server's process as its own would have us use others' sessions.
+      if (connection_.does_keep_plans() && !connection_.is_served_by(rows.integer(0, 2)))
+        throw Failure("26000", "another session answers than the one that was connected to", false);
+      // Anew each time: what a later round finds may have been written after the first.
+      attempt.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
+      store_.see_clock(from_ms(rows.integer(0, 1)), rows.integer(0, 4));
+      now = store_.clock_->now();
+    });
     auto results = co_await connection_.run(store_.settings_.reply_max);
     results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(handlers_.size()));  // BEGIN and SET
     for (std::size_t i = 0; i < results.size(); ++i) handlers_[i](results[i]);
@@ -365,7 +327,7 @@ class PostgresStore::Loading {
  private:
   // The database's clock, and never before the store's own, which is not set back with it. `own`: its parameter.
   std::string store_now(const std::string& own) const {
-    return store_.settings_.clock ? own : std::string("(SELECT greatest(") + kClock + ", " + own + "))";
+    return store_.settings_.clock ? own : "(SELECT greatest(" + sql().clock + ", " + own + "))";
   }
   std::int64_t own_now() const { return to_ms(store_.clock_->now()); }
 

@@ -5,7 +5,7 @@
 
 #include "store/postgres/hosts.hpp"
 #include "store/postgres/pg_store.hpp"
-#include "store/postgres/presence.hpp"
+#include "store/postgres/statements.hpp"
 #include "store/postgres/transaction_settings.hpp"
 
 namespace latchkey {
@@ -28,10 +28,6 @@ std::string settings_for(Lasting lasting) {
                                  {"idle_in_transaction_session_timeout", "'5s'"}});
 }
 
-// The path is never the database's or the role's: what somebody put there, an operator say, would run as the engine.
-constexpr const char* kAsEngine =
-    "SELECT pg_catalog.set_config('role', 'latchkey_engine', true), "
-    "pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)";
 }  // namespace
 
 Task<std::unique_ptr<Connection>> PostgresStore::connect() {
@@ -64,7 +60,7 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
 
 // What every transaction needs is said once where the session is ours for good; behind a pooler each says it itself.
 Task<void> PostgresStore::settle_in(Connection& connection) {
-  connection.add("SELECT pg_catalog.pg_backend_pid()::bigint");
+  connection.add(sql().find_process);
   const auto process = co_await connection.run(settings_.reply_max);
   if (!connection.is_served_by(process.back().integer(0, 0))) co_return;
   connection.add(settings_for(Lasting::session));
@@ -74,7 +70,7 @@ Task<void> PostgresStore::settle_in(Connection& connection) {
 
 void PostgresStore::begin(Connection& connection) {
   static const std::string settings = settings_for(Lasting::transaction);
-  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+  connection.add(sql().begin);
   if (!connection.does_keep_plans()) connection.add(settings);
 }
 
@@ -83,16 +79,10 @@ void PostgresStore::begin(Connection& connection) {
 // never have it.
 Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) {
   const auto [pid, since] = *attempt.backend;
-  // As who connected: the engine may neither see nor end another's session.
-  connection.add("BEGIN");
-  connection.add(
-      "SELECT pg_catalog.set_config('role', 'none', true), "
-      "pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)");
-  connection.add(
-      {"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND xact_start = $2::text::timestamptz "
-       "AND usename = session_user AND wait_event_type = 'Client'",
-       Params().add(pid).add(std::string_view(since))});
-  connection.add("COMMIT");
+  connection.add(sql().begin_plainly);
+  connection.add(sql().as_who_connected);
+  connection.add({sql().end_backend, Params().add(pid).add(std::string_view(since))});
+  connection.add(sql().commit);
   co_await connection.run(settings_.reply_max);
   // Not before: where this connection goes silent too, the next one has to end it.
   attempt.backend.reset();
@@ -101,46 +91,26 @@ Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) 
 // Another server than last time (a standby that was promoted, a backup that was restored) may not have what the last
 // one promised: fences that were drawn there must not be drawn again, and who holds a lease by its word holds none.
 Task<void> PostgresStore::look_around(Connection& connection) {
-  connection.add(kAsEngine);
-  connection.add(std::string("SELECT h.system || ' ' || h.timeline, (p.system, p.timeline) = (h.system, h.timeline) "
-                             "FROM latchkey.place p, ") +
-                 kHere);
+  connection.add(sql().as_engine);
+  connection.add(sql().compare_place);
   const auto found = co_await connection.run(settings_.reply_max);
   const std::string here(found.back().empty() ? "" : found.back().bytes(0, 0));
   if (!found.back().empty() && found.back().boolean(0, 1)) co_return see_place(here);
-  connection.add("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
-  // Everybody who comes here waits for who was first: one that went silent must not hold up them all.
-  connection.add(
-      "SELECT pg_catalog.set_config('role', 'latchkey_engine', true), "
-      "pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), "
-      "pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('enable_seqscan', 'off', true), "
-      "pg_catalog.set_config('idle_in_transaction_session_timeout', '2s', true)");
-  connection.add(std::string("UPDATE latchkey.place p SET system = h.system, timeline = h.timeline FROM ") + kHere +
-                 " WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline) RETURNING h.timeline");
+  connection.add(sql().begin);
+  connection.add(sql().as_engine_in_turn);
+  connection.add(sql().change_place);
   const auto moved = co_await connection.run(settings_.reply_max);
   if (!moved.back().empty()) {
     spdlog::warn("postgres: this is another server than before (timeline {}): all leases end, fences jump",
                  moved.back().bytes(0, 0));
     const Params now = Params().add(to_ms(clock_->now()));
-    connection.add(
-        {"SELECT setval('latchkey.fences', last_value + $1) FROM latchkey.fences", Params().add(kFencesLost)});
-    connection.add(
-        {"SELECT setval('latchkey.counters', last_value + $1) FROM latchkey.counters", Params().add(kCountersLost)});
-    // But for what somebody holds: whoever does has asked this server, by its word, since it became the one. Their
-    // leases end by themselves.
-    connection.add(
-        {"UPDATE latchkey.blocks SET lease_until = $1 WHERE ctid = ANY(ARRAY(SELECT b.ctid FROM latchkey.blocks b "
-         "WHERE "
-         "b.session IS NOT NULL AND b.lease_until > $1 FOR UPDATE SKIP LOCKED))",
-         now});
-    connection.add(
-        {"UPDATE latchkey.states SET lease_until = $1, deadline = CASE deadline WHEN lease_until THEN $1 ELSE "
-         "deadline END WHERE ctid = ANY(ARRAY(SELECT s.ctid FROM latchkey.states s WHERE s.deadline IS NOT NULL AND "
-         "s.status = 1 AND s.lease_until > $1 FOR UPDATE SKIP LOCKED))",
-         now});
+    connection.add({sql().jump_fences, Params().add(kFencesLost)});
+    connection.add({sql().jump_counters, Params().add(kCountersLost)});
+    connection.add({sql().end_block_leases, now});
+    connection.add({sql().end_state_leases, now});
     note_deadline(clock_->now());
   }
-  connection.add("COMMIT");
+  connection.add(sql().commit);
   co_await connection.run(settings_.reply_max);
   // Not before: a lane behind a pooler takes it for a place where fences have jumped.
   if (!here.empty()) see_place(here);
@@ -169,15 +139,10 @@ void PostgresStore::see_clock(Instant database, std::int64_t mark_ms) {
 
 void PostgresStore::add_clock_mark(Connection& connection, Instant now) {
   clock_mark_ms_ = to_ms(now + kMarkAhead);
-  connection.add(
-      {"SELECT setval('latchkey.clock', greatest(last_value, $1)) FROM latchkey.clock", Params().add(clock_mark_ms_)});
+  connection.add({sql().mark_clock, Params().add(clock_mark_ms_)});
 }
 
-void PostgresStore::note_place() {
-  sessions_.write({std::string("INSERT INTO latchkey.place (system, timeline) SELECT h.system, h.timeline FROM ") +
-                       kHere + " WHERE NOT EXISTS (SELECT FROM latchkey.place) ON CONFLICT DO NOTHING",
-                   {}});
-}
+void PostgresStore::note_place() { sessions_.write({sql().note_place, {}}); }
 
 // What other hosts have written is nobody's but theirs until they die: whoever is left must hear of it.
 Task<void> PostgresStore::watch_deadline() {
@@ -191,10 +156,10 @@ Task<void> PostgresStore::watch_deadline() {
     const DeadlineQuestion question(*this);
     try {
       if (!connection || connection->is_lost()) connection = co_await connect_plainly();
-      connection->add(kAsEngine);
-      connection->add(kPlace);
-      connection->add(std::string("SELECT ") + kClock + ", last_value FROM latchkey.clock");
-      connection->add(kNextDeadline);
+      connection->add(sql().as_engine);
+      connection->add(sql().place);
+      connection->add(sql().read_clock);
+      connection->add(sql().next_deadline);
       const auto results = co_await connection->run(settings_.reply_max);
       const Rows& clock = results[results.size() - 2];
       if (results[results.size() - 3].bytes(0, 0) != place_) {
@@ -205,7 +170,7 @@ Task<void> PostgresStore::watch_deadline() {
       // Others are to know of a time that they cannot read from the database.
       const Instant now = clock_->now();
       if (!settings_.clock && now > from_ms(clock.integer(0, 0)) + kMarkAhead && to_ms(now) >= clock_mark_ms_) {
-        connection->add(kAsEngine);
+        connection->add(sql().as_engine);
         add_clock_mark(*connection, now);
       }
       next_deadline_ms_ = question.answer(results.back());
@@ -216,12 +181,10 @@ Task<void> PostgresStore::watch_deadline() {
   }
 }
 
-// Waits for whoever looks, or keeps us from it, but not for long: leases that end are watched for on the same
-// connection.
 Task<void> PostgresStore::show_presence(Connection& connection) {
-  connection.add(kAsEngine);
-  connection.add("SELECT set_config('lock_timeout', '500ms', true)");
-  connection.add(kShowPresence);
+  connection.add(sql().as_engine);
+  connection.add(sql().wait_shortly);
+  connection.add(sql().show_presence);
   try {
     co_await connection.run(settings_.reply_max);
   } catch (const Failure& found) {
@@ -254,7 +217,7 @@ Task<void> PostgresStore::tell_news() {
     has_news_ = false;
     try {
       if (!connection || connection->is_lost()) connection = co_await connect_plainly();
-      connection->add("SELECT pg_catalog.pg_notify('latchkey_work', '')");
+      connection->add(sql().notify_work);
       co_await connection->run(settings_.reply_max);
     } catch (const Failure&) {
       connection.reset();

@@ -4,6 +4,7 @@
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_list.hpp"
 #include "store/postgres/pg_store.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey {
 
@@ -21,28 +22,19 @@ auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<Reading
 
 namespace {
 
-std::string select_run(const std::string& where) {
-  return std::string("SELECT ") + kHeadColumns + ", " + kStateColumns +
-         " FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq " + where;
-}
-
 std::optional<Run> first_of(const Rows& rows) { return rows.empty() ? std::nullopt : std::optional(read_run(rows, 0)); }
 
 }  // namespace
 
 Result<std::optional<Run>> PostgresStore::find(const std::optional<std::string>& tenant, RunId id) {
   return read([&](Reading& reading) {
-    return first_of(
-        reading.run(tenant, {select_run("WHERE r.seq = $1 AND r.id = $2 AND ($3::text IS NULL OR r.tenant = $3)"),
-                             Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
+    return first_of(reading.run(tenant, {sql().find_run, Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
   });
 }
 
 Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
   return read([&](Reading& reading) {
-    auto run =
-        first_of(reading.run(std::nullopt, {select_run("JOIN latchkey.keys k ON k.seq = r.seq WHERE k.hash = $1"),
-                                            Params().add(name_key(name.hash))}));
+    auto run = first_of(reading.run(std::nullopt, {sql().find_latest, Params().add(name_key(name.hash))}));
     if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
       run.reset();
     return run;
@@ -55,7 +47,7 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
     Page page;
     if (query.limit == 0) return page;
     const Rows rows = reading.run(
-        query.tenant, {select_run("WHERE r.seq = ANY(ARRAY(" + select_page(query) + ")) ORDER BY r.seq DESC"),
+        query.tenant, {sql().select_run + " WHERE r.seq = ANY(ARRAY(" + select_page(query) + ")) ORDER BY r.seq DESC",
                        page_params(query, static_cast<Seq>(read_cursor(query.cursor)))});
     for (int row = 0; row < rows.size() && page.runs.size() < query.limit; ++row)
       page.runs.push_back(read_run(rows, row));
@@ -66,24 +58,15 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
 
 Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
   return read([&](Reading& reading) -> std::optional<Duplicates> {
-    const Rows rows =
-        reading.run(std::nullopt, {"SELECT seen FROM latchkey.duplicates WHERE seq = $1", Params().add(seq_in(id))});
+    const Rows rows = reading.run(std::nullopt, {sql().find_duplicates, Params().add(seq_in(id))});
     if (rows.empty()) return std::nullopt;
     return decode_duplicates(rows.bytes(0, 0));
   });
 }
 
-// Blocks are counted along their primary key: their table may be mostly dead rows.
 Result<Census> PostgresStore::census() {
   return read([](Reading& reading) {
-    const Rows rows = reading.run(
-        std::nullopt,
-        {"SELECT count(*) FILTER (WHERE status = 0) + (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM "
-         "latchkey.blocks WHERE lo > 0 AND session IS NULL), count(*) FILTER (WHERE status = 1) + (SELECT "
-         "coalesce(sum(hi - lo + 1), 0)::bigint FROM latchkey.blocks WHERE lo > 0 AND session IS NOT NULL), "
-         "count(*) FILTER (WHERE status = 2), min(at) FILTER (WHERE status = 2), (SELECT count(*) FROM "
-         "latchkey.dead_letters WHERE acknowledged_at IS NULL) FROM latchkey.states WHERE status <= 2",
-         {}});
+    const Rows rows = reading.run(std::nullopt, {sql().census, {}});
     Census census{.queued = static_cast<std::uint64_t>(rows.integer(0, 0)),
                   .running = static_cast<std::uint64_t>(rows.integer(0, 1)),
                   .in_doubt = static_cast<std::uint64_t>(rows.integer(0, 2)),
@@ -98,17 +81,13 @@ Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& q
   return read([&](Reading& reading) {
     DeadLetterPage page;
     if (query.limit == 0) return page;
-    const Rows rows = reading.run(
-        query.tenant,
-        {std::string("SELECT ") + kLetterColumns +
-             " FROM latchkey.dead_letters WHERE number < $1 AND ($2::text IS NULL OR tenant = $2) AND ($3 = '' "
-             "OR function = $3) AND ($4 OR acknowledged_at IS NULL) ORDER BY number DESC LIMIT $5",
-         Params()
-             .add(static_cast<Seq>(read_cursor(query.cursor)))
-             .add_or_null(query.tenant)
-             .add(std::string_view(query.function))
-             .add(query.with_acknowledged)
-             .add(query.limit + std::int64_t{1})});
+    const Rows rows =
+        reading.run(query.tenant, {sql().list_letters, Params()
+                                                           .add(static_cast<Seq>(read_cursor(query.cursor)))
+                                                           .add_or_null(query.tenant)
+                                                           .add(std::string_view(query.function))
+                                                           .add(query.with_acknowledged)
+                                                           .add(query.limit + std::int64_t{1})});
     for (int row = 0; row < rows.size() && page.entries.size() < query.limit; ++row)
       page.entries.push_back(read_letter(rows, row));
     if (rows.size() > static_cast<int>(query.limit)) page.next = write_cursor(uuid_counter(page.entries.back().id));
@@ -118,11 +97,7 @@ Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& q
 
 Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   return read([&](Reading& reading) -> std::optional<DeadLetter> {
-    const Rows rows =
-        reading.run(tenant, {std::string("SELECT ") + kLetterColumns +
-                                 " FROM latchkey.dead_letters WHERE number = $1 AND id = $2 AND ($3::text IS NULL OR "
-                                 "tenant = $3)",
-                             Params().add(seq_in(id)).add(id).add_or_null(tenant)});
+    const Rows rows = reading.run(tenant, {sql().find_letter, Params().add(seq_in(id)).add(id).add_or_null(tenant)});
     if (rows.empty()) return std::nullopt;
     return read_letter(rows, 0);
   });
@@ -131,24 +106,18 @@ Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::opt
 Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_letter, std::uint32_t limit,
                                                                   MemberPlace after) {
   return read([&](Reading& reading) {
-    const Rows rows = reading.run(
-        std::nullopt, {std::string("SELECT ") + kMemberColumns +
-                           ", (SELECT array_agg(s.kind) FROM latchkey.dead_letter_steps s WHERE s.seq = m.seq "
-                           "AND s.generation = m.generation) IS NOT NULL FROM latchkey.dead_letter_members m "
-                           "WHERE letter = $1 AND (seq, generation) > ($2, $3) ORDER BY seq, generation LIMIT $4",
-                       Params()
-                           .add(seq_in(dead_letter))
-                           .add(static_cast<std::int64_t>(after.counter))
-                           .add(std::int64_t{after.generation})
-                           .add(std::int64_t{limit})});
+    const Rows rows = reading.run(std::nullopt, {sql().list_members, Params()
+                                                                         .add(seq_in(dead_letter))
+                                                                         .add(static_cast<std::int64_t>(after.counter))
+                                                                         .add(std::int64_t{after.generation})
+                                                                         .add(std::int64_t{limit})});
     std::vector<DeadLetterMember> members;
     for (int row = 0; row < rows.size(); ++row) {
       members.push_back(read_member(rows, row));
       if (!rows.boolean(row, 8)) continue;
       const Rows steps = reading.run(
-          std::nullopt, {"SELECT kind, actor, at, note FROM latchkey.dead_letter_steps WHERE seq = $1 AND "
-                         "generation = $2 ORDER BY kind",
-                         Params().add(seq_in(members.back().run)).add(std::int64_t{members.back().generation})});
+          std::nullopt,
+          {sql().list_steps, Params().add(seq_in(members.back().run)).add(std::int64_t{members.back().generation})});
       for (int step = 0; step < steps.size(); ++step)
         members.back().steps.push_back({.kind = static_cast<StepKind>(steps.integer(step, 0)),
                                         .by = std::string(steps.bytes(step, 1)),
@@ -161,7 +130,7 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
 
 Result<std::vector<TokenRecord>> PostgresStore::list_tokens() {
   return read([&](Reading& reading) {
-    const Rows rows = reading.run(std::nullopt, {"SELECT * FROM latchkey.tokens ORDER BY created_at, id", {}});
+    const Rows rows = reading.run(std::nullopt, {sql().list_tokens, {}});
     std::vector<TokenRecord> tokens;
     for (int row = 0; row < rows.size(); ++row) tokens.push_back(read_token(rows, row));
     return tokens;

@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey {
 
@@ -88,7 +89,7 @@ PostgresStore::~PostgresStore() {
 }
 
 void PostgresStore::check_security() {
-  const pg::Rows problems = sessions_.run(std::nullopt, {"SELECT problem FROM latchkey.check_security()", {}});
+  const pg::Rows problems = sessions_.run(std::nullopt, {pg::sql().check_security, {}});
   if (problems.empty()) return;
   constexpr int kTold = 10;  // one GRANT on all tables makes dozens
   std::string all;
@@ -101,9 +102,7 @@ void PostgresStore::check_security() {
 
 void PostgresStore::read_marks() {
   using namespace pg;
-  const Rows state = sessions_.run(
-      std::nullopt,
-      {std::string("SELECT (") + kNextDeadline + "), " + kClock + ", last_value FROM latchkey.clock", {}});
+  const Rows state = sessions_.run(std::nullopt, {sql().read_marks, {}});
   if (!state.is_null(0, 0)) next_deadline_ms_ = state.integer(0, 0);
   database_clock_.set(from_ms(state.integer(0, 1)));
   Clock& clock = settings_.clock ? *settings_.clock : static_cast<Clock&>(database_clock_);

@@ -162,16 +162,7 @@ class PostgresStore final : public Store, private Records {
   static constexpr Duration kUnknownMost = std::chrono::minutes{30};
   // And how long anything is tried again once close_max is over.
   static constexpr Duration kLastPatience = std::chrono::seconds{1};
-  // A sub-select: read once, so that an index can be asked by it.
-  static constexpr const char* kClock = "(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
-  static constexpr const char* kHere =
-      "(SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline "
-      "FROM pg_control_system()) h";
-  static inline const std::string kPlace = std::string("SELECT h.system || ' ' || h.timeline FROM ") + kHere;
-  static constexpr const char* kNextDeadline =
-      "SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL), "
-      "(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))";
-  // How often that is asked, for others' sake.
+  // How often the next deadline is asked for, for others' sake.
   static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
   // Batches that met no key that was there already, before keys of jobs are taken to be new again.

@@ -4,6 +4,7 @@
 
 #include "base/assert.hpp"
 #include "store/postgres/pg_store.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey {
 
@@ -290,10 +291,9 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
   // Nothing would tell those that are noted again from new ones. Too few is what a crash may leave as well.
   submit(std::move(done), kNothing, add, shared->size() * kNoteBytes, PgCommand::Manner::noted);
 }
-// Whatever is written is named: the batch's own mark is enough.
 void PostgresStore::probe(Done<std::monostate> done) {
   submit(std::move(done), kNothing, [](Applying with) {
-    static_cast<PgTables&>(with.tables).write({"SELECT 1", {}});
+    static_cast<PgTables&>(with.tables).write({sql().probe, {}});
     return std::monostate{};
   });
 }

@@ -4,6 +4,7 @@
 #include "store/postgres/block_columns.hpp"
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_tables.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey::pg {
 
@@ -31,26 +32,14 @@ Column column_of(const std::vector<Seq>& seqs) {
   return column;
 }
 
-void put_delete(std::vector<Statement>& writes, const char* from, const char* column, const std::vector<Seq>& seqs) {
-  if (seqs.empty()) return;
-  writes.push_back(
-      {std::string("DELETE FROM latchkey.") + from + " WHERE " + column + " = ANY($1)", Params().add(column_of(seqs))});
+void put_delete(std::vector<Statement>& writes, const std::string& text, const std::vector<Seq>& seqs) {
+  if (!seqs.empty()) writes.push_back({text, Params().add(column_of(seqs))});
 }
 
-// Takes these out of the rows that speak for them; one batch at a time, whoever else purges.
+// Takes these out of the rows that speak for them.
 void put_fewer_outcomes(std::vector<Statement>& writes, const std::vector<Seq>& seqs) {
-  const std::string rows =
-      "o.lo = ANY(ARRAY(SELECT (SELECT CASE WHEN i.hi >= g.seq THEN i.lo END FROM latchkey.outcomes i WHERE i.lo <= "
-      "g.seq AND i.lo > g.seq - 1000 ORDER BY i.lo DESC LIMIT 1) FROM unnest($1) AS g(seq)))";
-  writes.push_back({"SELECT 1 FROM latchkey.latches WHERE name = 'purge' FOR UPDATE", {}});
-  // What is left is cut where one is missing: there seq grows by more than its number among those that are left.
-  writes.push_back(
-      {"WITH o AS (DELETE FROM latchkey.outcomes o WHERE " + rows +
-           " RETURNING *), rest AS (SELECT o.*, x.seq, x.seq - row_number() OVER (PARTITION BY o.lo ORDER BY x.seq) AS "
-           "piece FROM o, generate_series(o.lo, o.hi) AS x(seq) WHERE x.seq <> ALL($1)) INSERT INTO latchkey.outcomes "
-           "(lo, hi, tenant, fence_from, started_at, at, result) SELECT min(seq), max(seq), tenant, fence_from, "
-           "started_at, at, result FROM rest GROUP BY lo, piece, tenant, fence_from, started_at, at, result",
-       Params().add(column_of(seqs))});
+  writes.push_back({sql().hold_purge, {}});
+  writes.push_back({sql().erase_from_outcomes, Params().add(column_of(seqs))});
 }
 
 // What is left of a block without these.
@@ -151,9 +140,9 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
   if (!outcomes.empty()) writes.push_back(insert_outcomes(outcomes));
   if (!new_rows.empty()) writes.push_back(insert_states(new_rows));
   if (!rows.empty()) writes.push_back(update_states(rows));
-  put_delete(writes, "states", "seq", erased_rows);
-  put_delete(writes, "runs", "seq", erased);
-  put_delete(writes, "duplicates", "seq", erased);
+  put_delete(writes, sql().erase_states, erased_rows);
+  put_delete(writes, sql().erase_runs, erased);
+  put_delete(writes, sql().erase_duplicates, erased);
   if (!erased_outcomes.empty()) put_fewer_outcomes(writes, erased_outcomes);
 
   std::vector<Seq> ended;
@@ -166,7 +155,7 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
     (gone.contains(piece.lo) ? blocks : new_blocks).push_back(std::move(piece));
   for (const Seq lo : ended) blocks_.erase(lo);
   for (const Block& block : blocks) std::erase(ended, block.lo);
-  put_delete(writes, "blocks", "lo", ended);
+  put_delete(writes, sql().erase_blocks, ended);
   BlockColumns updated, inserted;
   if (!blocks.empty()) writes.push_back(bulk_of(updated, blocks).update("latchkey.blocks"));
   if (!new_blocks.empty()) writes.push_back(bulk_of(inserted, new_blocks).insert_into("latchkey.blocks"));
@@ -206,11 +195,8 @@ void PgTables::put_key_writes(std::vector<Statement>& writes) {
   }
   if (made.size() > 0)
     writes.push_back(Bulk{{{"hash", &made}, {"tenant", &of}, {"seq", &made_seq}}}.insert_into("latchkey.keys"));
-  if (moved.size() > 0)
-    writes.push_back(
-        {"UPDATE latchkey.keys k SET seq = u.seq FROM unnest($1, $2) AS u(hash, seq) WHERE k.hash = u.hash",
-         Params().add(moved).add(moved_seq)});
-  if (erased.size() > 0) writes.push_back({"DELETE FROM latchkey.keys WHERE hash = ANY($1)", Params().add(erased)});
+  if (moved.size() > 0) writes.push_back({sql().move_keys, Params().add(moved).add(moved_seq)});
+  if (erased.size() > 0) writes.push_back({sql().erase_keys, Params().add(erased)});
 }
 
 void PgTables::put_wait_writes(std::vector<Statement>& writes) {
@@ -224,18 +210,9 @@ void PgTables::put_wait_writes(std::vector<Statement>& writes) {
   Column forgotten{Type::int8};
   for (const auto& [dependent, all] : waits_forgotten_) forgotten.add(seq_in(dependent));
   waits_forgotten_.clear();
-  if (forgotten.size() > 0)
-    writes.push_back({"DELETE FROM latchkey.waits WHERE dependent = ANY($1)", Params().add(forgotten)});
-  if (removed.size() > 0)
-    writes.push_back(
-        {"DELETE FROM latchkey.waits w USING unnest($1, $2) AS u(predecessor, dependent) "
-         "WHERE w.predecessor = u.predecessor AND w.dependent = u.dependent",
-         Params().add(removed_from).add(removed)});
-  if (added.size() > 0)
-    writes.push_back(
-        {"INSERT INTO latchkey.waits (predecessor, dependent, run, tenant) SELECT u.p, u.d, u.r, r.tenant FROM "
-         "unnest($1, $2, $3) AS u(p, d, r) JOIN latchkey.runs r ON r.seq = u.d ON CONFLICT DO NOTHING",
-         Params().add(added_to).add(added).add(added_id)});
+  if (forgotten.size() > 0) writes.push_back({sql().remove_waits_of, Params().add(forgotten)});
+  if (removed.size() > 0) writes.push_back({sql().remove_waits, Params().add(removed_from).add(removed)});
+  if (added.size() > 0) writes.push_back({sql().add_waits, Params().add(added_to).add(added).add(added_id)});
 }
 
 void PgTables::put_letter_writes(std::vector<Statement>& writes) {
@@ -258,13 +235,9 @@ void PgTables::put_member_deletes(std::vector<Statement>& writes) {
   }
   erased_members_.clear();
   if (runs.empty()) return;
-  put_delete(writes, "dead_letter_members", "seq", runs);
-  put_delete(writes, "dead_letter_steps", "seq", runs);
-  // Each by itself: a join would read all members there are.
-  writes.push_back(
-      {"DELETE FROM latchkey.dead_letters l WHERE l.number = ANY($1) AND l.acknowledged_at IS NOT NULL AND (SELECT "
-       "m.seq FROM latchkey.dead_letter_members m WHERE m.letter = l.number LIMIT 1) IS NULL",
-       Params().add(column_of({letters.begin(), letters.end()}))});
+  put_delete(writes, sql().erase_members, runs);
+  put_delete(writes, sql().erase_steps, runs);
+  writes.push_back({sql().erase_empty_letters, Params().add(column_of({letters.begin(), letters.end()}))});
 }
 
 }  // namespace latchkey::pg

@@ -7,17 +7,9 @@
 
 namespace latchkey::pg {
 
-const char* const kHeadColumns =
-    "r.seq, r.id, r.tenant, r.function, r.key, r.hash, r.traits, r.priority, r.fingerprint, r.retries, r.retry, "
-    "r.window_ms, r.lease_ms, r.created_at, r.input, r.caller, r.claim";
-const char* const kStateColumns =
-    "s.status, s.origin, s.generation, s.attempt, s.attempts_max, s.attempts_total, s.fence, s.first_attempt_at, "
-    "s.waiting_for, s.failures, s.at, s.lease_until, s.owner_lease_ms, s.flags, s.owner, s.opened_by, s.last_error, "
-    "s.last_error_code, s.effect_key, s.result, s.code, s.effect";
-
 namespace {
 
-// As they are in kHeadColumns, and in kStateColumns.
+// As they are in head_columns, and in state_columns.
 enum HeadAt : int {
   kSeq,
   kId,

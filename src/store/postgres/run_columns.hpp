@@ -15,11 +15,8 @@ inline Uuid name_key(const Digest& hash) {
   return name;
 }
 
-// Of latchkey.runs as r.
-extern const char* const kHeadColumns;
+// Of head_columns and state_columns (columns.sql).
 inline constexpr int kHeadColumnCount = 17;
-// Of latchkey.states or latchkey.all_states as s.
-extern const char* const kStateColumns;
 inline constexpr int kStateColumnCount = 22;
 inline constexpr int kStateAtColumn = 10;  // its `at`
 

@@ -3,35 +3,17 @@
 #include <sqlite3.h>
 
 #include <cerrno>
-#include <map>
 #include <utility>
 
-#include "base/assert.hpp"
+#include "store/named_sql.hpp"
 #include "store/sqlite/statements.sql.hpp"
 #include "store/tables.hpp"
 
 namespace latchkey {
-namespace {
-
-std::map<std::string_view, std::string_view> split_statements(std::string_view text) {
-  static constexpr std::string_view kMark = "-- name: ";
-  std::map<std::string_view, std::string_view> found;
-  for (std::size_t at = text.find(kMark); at != text.npos;) {
-    const std::size_t name = at + kMark.size(), line_end = text.find('\n', name), next = text.find(kMark, name);
-    found.emplace(text.substr(name, line_end - name),
-                  text.substr(line_end + 1, next == text.npos ? next : next - line_end - 1));
-    at = next;
-  }
-  return found;
-}
-
-}  // namespace
 
 std::string_view find_sql(std::string_view name) {
-  static const auto statements = split_statements(sql::statements);
-  const auto at = statements.find(name);
-  LK_ASSERT(at != statements.end());
-  return at->second;
+  static const NamedSql statements({sql::statements});
+  return statements.find(name);
 }
 
 Uuid read_uuid(std::string_view bytes) {

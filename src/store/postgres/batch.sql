@@ -1,0 +1,26 @@
+-- A batch's transaction, and whether it was kept.
+
+-- name: begin
+BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE
+-- name: commit
+COMMIT
+-- name: rollback
+ROLLBACK
+
+-- name: name_batch
+INSERT INTO latchkey.batches (id, at) VALUES ($1, $2)
+-- name: find_kept
+-- It is kept if its name is there. If not, the name is taken now; either way something is written, and with it all that
+-- came before is durable.
+INSERT INTO latchkey.batches AS b (id, at) VALUES ($1, $2)
+ON CONFLICT (id) DO UPDATE SET at = b.at
+RETURNING at
+
+-- name: who_am_i
+SELECT pg_backend_pid()::bigint, now()::text
+
+-- name: find_held_keys
+SELECT latchkey.find_held($1)
+-- name: wait_hardly
+-- For a letter that somebody may be making: it is enough to see that.
+SELECT set_config('lock_timeout', '1ms', true)

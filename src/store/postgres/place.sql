@@ -1,0 +1,82 @@
+-- Which server this is, what its clock says, and who else is there.
+
+-- name: as_engine
+-- The path is never the database's or the role's: what somebody put there, an operator say, would run as the engine.
+SELECT pg_catalog.set_config('role', 'latchkey_engine', true),
+pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
+-- name: as_engine_in_turn
+-- Everybody who notes another place waits for who was first: one that went silent must not hold up them all.
+{as_engine},
+pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('enable_seqscan', 'off', true),
+pg_catalog.set_config('idle_in_transaction_session_timeout', '2s', true)
+-- name: as_who_connected
+-- The engine may neither see nor end another's session.
+SELECT pg_catalog.set_config('role', 'none', true),
+pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
+
+-- name: begin_plainly
+BEGIN
+-- name: find_process
+SELECT pg_catalog.pg_backend_pid()::bigint
+-- name: end_backend
+-- One that waits for us alone: a commit that waits for its standby would be shown to everybody, and the standby may
+-- never have it.
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = $1 AND xact_start = $2::text::timestamptz AND usename = session_user AND wait_event_type = 'Client'
+
+-- name: here
+(SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline
+FROM pg_control_system()) h
+-- name: place
+SELECT h.system || ' ' || h.timeline FROM {here}
+-- name: note_place
+INSERT INTO latchkey.place (system, timeline)
+SELECT h.system, h.timeline FROM {here} WHERE NOT EXISTS (SELECT FROM latchkey.place)
+ON CONFLICT DO NOTHING
+-- name: compare_place
+SELECT h.system || ' ' || h.timeline, (p.system, p.timeline) = (h.system, h.timeline)
+FROM latchkey.place p, {here}
+-- name: change_place
+UPDATE latchkey.place p SET system = h.system, timeline = h.timeline
+FROM {here}
+WHERE (p.system, p.timeline) IS DISTINCT FROM (h.system, h.timeline)
+RETURNING h.timeline
+
+-- name: jump_fences
+SELECT setval('latchkey.fences', last_value + $1) FROM latchkey.fences
+-- name: jump_counters
+SELECT setval('latchkey.counters', last_value + $1) FROM latchkey.counters
+-- name: end_block_leases
+-- But for what somebody holds: whoever does has asked this server, by its word, since it became the one. Their leases
+-- end by themselves.
+UPDATE latchkey.blocks SET lease_until = $1
+WHERE ctid = ANY(ARRAY(
+  SELECT b.ctid FROM latchkey.blocks b
+  WHERE b.session IS NOT NULL AND b.lease_until > $1
+  FOR UPDATE SKIP LOCKED
+))
+-- name: end_state_leases
+-- As above.
+UPDATE latchkey.states
+SET lease_until = $1, deadline = CASE deadline WHEN lease_until THEN $1 ELSE deadline END
+WHERE ctid = ANY(ARRAY(
+  SELECT s.ctid FROM latchkey.states s
+  WHERE s.deadline IS NOT NULL AND s.status = 1 AND s.lease_until > $1
+  FOR UPDATE SKIP LOCKED
+))
+
+-- name: clock
+-- A sub-select: read once, so that an index can be asked by it.
+(SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+-- name: read_clock
+SELECT {clock}, last_value FROM latchkey.clock
+-- name: mark_clock
+SELECT setval('latchkey.clock', greatest(last_value, $1)) FROM latchkey.clock
+-- name: next_deadline
+SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NULL),
+(SELECT min(lease_until) FROM latchkey.blocks WHERE session IS NOT NULL))
+-- name: read_marks
+SELECT ({next_deadline}), {clock}, last_value FROM latchkey.clock
+
+-- name: notify_work
+SELECT pg_catalog.pg_notify('latchkey_work', '')

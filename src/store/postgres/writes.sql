@@ -1,0 +1,61 @@
+-- What a batch has written, beside the rows that are inserted and updated in bulk (wire.cpp).
+
+-- name: erase_states
+DELETE FROM latchkey.states WHERE seq = ANY($1)
+-- name: erase_runs
+DELETE FROM latchkey.runs WHERE seq = ANY($1)
+-- name: erase_duplicates
+DELETE FROM latchkey.duplicates WHERE seq = ANY($1)
+-- name: erase_blocks
+DELETE FROM latchkey.blocks WHERE lo = ANY($1)
+
+-- name: hold_purge
+-- One batch at a time takes runs out of the rows that speak for them, whoever else purges.
+SELECT 1 FROM latchkey.latches WHERE name = 'purge' FOR UPDATE
+-- name: erase_from_outcomes
+-- What is left of a row is cut where a run is missing: there seq grows by more than its number among those that are
+-- left.
+WITH o AS (
+  DELETE FROM latchkey.outcomes o
+  WHERE o.lo = ANY(ARRAY(
+    SELECT (
+      SELECT CASE WHEN i.hi >= g.seq THEN i.lo END
+      FROM latchkey.outcomes i
+      WHERE i.lo <= g.seq AND i.lo > g.seq - 1000
+      ORDER BY i.lo DESC LIMIT 1
+    )
+    FROM unnest($1) AS g(seq)
+  ))
+  RETURNING *
+), rest AS (
+  SELECT o.*, x.seq, x.seq - row_number() OVER (PARTITION BY o.lo ORDER BY x.seq) AS piece
+  FROM o, generate_series(o.lo, o.hi) AS x(seq)
+  WHERE x.seq <> ALL($1)
+)
+INSERT INTO latchkey.outcomes (lo, hi, tenant, fence_from, started_at, at, result)
+SELECT min(seq), max(seq), tenant, fence_from, started_at, at, result
+FROM rest
+GROUP BY lo, piece, tenant, fence_from, started_at, at, result
+
+-- name: move_keys
+UPDATE latchkey.keys k SET seq = u.seq FROM unnest($1, $2) AS u(hash, seq) WHERE k.hash = u.hash
+-- name: erase_keys
+DELETE FROM latchkey.keys WHERE hash = ANY($1)
+
+-- name: remove_waits_of
+DELETE FROM latchkey.waits WHERE dependent = ANY($1)
+-- name: remove_waits
+DELETE FROM latchkey.waits w USING unnest($1, $2) AS u(predecessor, dependent)
+WHERE w.predecessor = u.predecessor AND w.dependent = u.dependent
+-- name: add_waits
+INSERT INTO latchkey.waits (predecessor, dependent, run, tenant)
+SELECT u.p, u.d, u.r, r.tenant
+FROM unnest($1, $2, $3) AS u(p, d, r) JOIN latchkey.runs r ON r.seq = u.d
+ON CONFLICT DO NOTHING
+
+-- name: note_tenant
+SELECT latchkey.note_tenant($1)
+
+-- name: probe
+-- Whatever is written is named: the batch's own mark is what is probed.
+SELECT 1
