@@ -346,13 +346,28 @@ END $$;
 
 CREATE TYPE latchkey.failure AS (message bytea, code bytea, retryable boolean, outcome_unknown boolean, retry_after_ms bigint);
 
+-- What is kept of a message: all of it, or its first 64 KiB, whole characters, with a last line that says how much is missing.
+CREATE FUNCTION latchkey.keep_error(message bytea) RETURNS bytea LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+  cut integer := 65536 - 64;
+BEGIN
+  IF coalesce(length(message), 0) <= 65536 THEN RETURN message; END IF;
+  FOR back IN 0 .. 3 LOOP
+    IF get_byte(message, cut - back) & 192 <> 128 THEN
+      cut := cut - back;
+      EXIT;
+    END IF;
+  END LOOP;
+  RETURN substr(message, 1, cut) || convert_to(format(E'\n… (%s bytes more were not kept)', length(message) - cut), 'UTF8');
+END $$;
+
 CREATE FUNCTION latchkey.fail_try(r latchkey.runs, s latchkey.states, how latchkey.failure, roll double precision, now bigint)
 RETURNS latchkey.states LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   failed_tries constant integer := least(s.failures + 1, s.attempt);  -- one in doubt may be told of twice
   due bigint;
 BEGIN
-  s.last_error := how.message;
+  s.last_error := latchkey.keep_error(how.message);
   s.last_error_code := how.code;
   IF how.outcome_unknown AND latchkey.holds(r) THEN
     s.failures := failed_tries;
@@ -377,7 +392,7 @@ DECLARE
   refused constant text := latchkey.refuse_settle(s, fence);
   is_repeat constant boolean := CASE s.status
     WHEN 0 THEN s.flags IN (1, 5)
-    WHEN 2 THEN how.outcome_unknown AND latchkey.holds(r) AND coalesce(how.message, '') = coalesce(s.last_error, '')
+    WHEN 2 THEN how.outcome_unknown AND latchkey.holds(r) AND coalesce(latchkey.keep_error(how.message), '') = coalesce(s.last_error, '')
                 AND coalesce(how.code, '') = coalesce(s.last_error_code, '')
     ELSE s.status IN (4, 5) END;
 BEGIN

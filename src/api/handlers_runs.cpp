@@ -18,42 +18,36 @@ void tell_found(const Engine& engine, Answer& answer, const Result<std::optional
   answer.send_json(200, to_json(**found, Payloads::all, engine.find_progress(**found).value_or("")));
 }
 
-struct Listing {
-  ListQuery query;
-  Payloads payloads = Payloads::none;
-};
-
-Result<Listing> read_listing(Call& call) {
+Result<ListQuery> read_listing(Call& call) {
   constexpr std::array<std::string_view, 8> kNames{"function", "status", "tenant", "key",
                                                    "since",    "limit",  "cursor", "include"};
   const auto query = Query::parse(call.request.query, kNames);
   if (!query) return std::unexpected(query.error());
   auto tenant = call.find_tenant(query->find("tenant"));
   if (!tenant) return std::unexpected(tenant.error());
-  Listing listing;
-  listing.query.tenant = *std::move(tenant);
-  listing.query.function = query->find("function");
-  listing.query.key = query->find("key");
-  if (auto fault = find_filter_fault(listing.query.function, listing.query.key))
-    return std::unexpected(*std::move(fault));
-  listing.query.cursor = query->find("cursor");
+  ListQuery listing;
+  listing.tenant = *std::move(tenant);
+  listing.function = query->find("function");
+  listing.key = query->find("key");
+  if (auto fault = find_filter_fault(listing.function, listing.key)) return std::unexpected(*std::move(fault));
+  listing.cursor = query->find("cursor");
   if (const auto text = query->find("status"); !text.empty()) {
-    listing.query.status = parse_status(text);
-    if (!listing.query.status)
+    listing.status = parse_status(text);
+    if (!listing.status)
       return fail(Code::INVALID_ARGUMENT, "`status` must be queued, running, in_doubt, completed, failed or cancelled");
   }
   if (const auto text = query->find("since"); !text.empty()) {
     const auto since = parse_rfc3339(text);
     if (!since) return fail(Code::INVALID_ARGUMENT, "`since` must be an RFC 3339 time such as 2026-02-06T10:00:00Z");
-    listing.query.since = *since;
+    listing.since = *since;
   }
   const auto limit = query->find_number("limit", 50, 1, kPageMax);
   if (!limit) return std::unexpected(limit.error());
-  listing.query.limit = *limit;
+  listing.limit = *limit;
   const auto include = query->find("include");
   if (!include.empty() && include != "payloads")
     return fail(Code::INVALID_ARGUMENT, "`include` may only be `payloads`");
-  if (!include.empty()) listing.payloads = Payloads::all;
+  listing.with_payloads = !include.empty();
   return listing;
 }
 
@@ -99,7 +93,7 @@ void list_runs(Call call) {
   auto listing = read_listing(call);
   if (!listing) return call.answer.send_error(listing.error());
   do_later(call, [&store = call.services.store, listing = *std::move(listing)](Answer& answer) {
-    tell_page(answer, store.list(listing.query), listing.payloads);
+    tell_page(answer, store.list(listing), listing.with_payloads ? Payloads::all : Payloads::none);
   });
 }
 

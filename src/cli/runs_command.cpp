@@ -33,6 +33,7 @@ Result<ListQuery> make_query(const RunsOptions& options, Clock& clock) {
   ListQuery query{.tenant = options.place.tenant, .function = options.function, .key = options.key};
   query.cursor = options.cursor;
   query.limit = options.limit;
+  query.with_payloads = false;
   if (!options.status.empty()) query.status = parse_status(options.status);
   if (options.since.empty()) return query;
   const auto since = read_since(options.since, clock);

@@ -71,7 +71,7 @@ class Watch {
   Result<std::map<RunId, Run>> list_open() {
     std::map<RunId, Run> open;
     for (const Status status : {Status::queued, Status::running, Status::in_doubt}) {
-      ListQuery query{.tenant = options_.place.tenant, .status = status, .limit = kOpenPage};
+      ListQuery query{.tenant = options_.place.tenant, .status = status, .limit = kOpenPage, .with_payloads = false};
       do {
         auto page = desk_.list_runs(query);
         if (!page) return std::unexpected(page.error());

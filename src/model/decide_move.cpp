@@ -66,7 +66,7 @@ struct Decide {
     if (run.as<Failed>()) return {};
     if (!run.as<InDoubt>()) return refused(run, "resolved");
     Run next = give_up(run, kExecutionError, Effect::none, now);
-    if (!resolve.note.empty()) next.last_error = resolve.note;
+    if (!resolve.note.empty()) next.last_error = keep_error(resolve.note);
     return {std::move(next), {}};
   }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "model/decide.hpp"
+#include "model/endings.hpp"
 #include "support/standings.hpp"
 
 namespace latchkey {
@@ -143,6 +144,8 @@ TEST(DecideMove, AResolvedFailureKeepsTheNote) {
   const latchkey::Run next = *move(a_run(InDoubt{kNoon}), ResolveFailed{"the bank says no"}).next;
   EXPECT_EQ(*next.as<Failed>(), (Failed{kNoon, "EXECUTION_ERROR", Effect::none}));
   EXPECT_EQ(next.last_error, "the bank says no");
+  const latchkey::Run wordy = *move(a_run(InDoubt{kNoon}), ResolveFailed{std::string(1 << 20, 'x')}).next;
+  EXPECT_LE(wordy.last_error.size(), kErrorBytesMax);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 Run fail_try(const Run& run, const Fail& fail, Dice dice, Instant now) {
   Run noted = run;
-  noted.last_error = fail.message;
+  noted.last_error = keep_error(fail.message);
   noted.last_error_code = fail.code;
   if (LK_SEEDED(attempts_counted_at_failure)) noted.attempt += 1;
   const std::uint32_t failures = std::min(run.failures + 1, run.attempt);  // one in doubt may be told of twice
@@ -70,8 +70,8 @@ bool is_repeat(const Run& run, const Ending& ending) {
   if (run.as<Cancelled>()) return !std::holds_alternative<Complete>(ending);
   if (run.as<InDoubt>()) {
     const auto* fail = std::get_if<Fail>(&ending);
-    return fail && fail->outcome_unknown && run.head->on_doubt == OnDoubt::hold && fail->message == run.last_error &&
-           fail->code == run.last_error_code;
+    return fail && fail->outcome_unknown && run.head->on_doubt == OnDoubt::hold &&
+           keep_error(fail->message) == run.last_error && fail->code == run.last_error_code;
   }
   const auto* queued = run.as<Queued>();
   if (!queued) return false;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "model/decide.hpp"
+#include "model/endings.hpp"
 #include "support/standings.hpp"
 
 namespace latchkey {
@@ -147,6 +148,42 @@ TEST(DecideSettle, DoubtKeepsTheTimeItBegan) {
   EXPECT_EQ(told.next->as<InDoubt>()->since, kNoon - 1h);
   EXPECT_EQ(told.next->last_error, "lost");
   EXPECT_EQ(word(settle(*told.next, unknown())), "same");
+}
+
+std::string kept(std::string message) {
+  return settle(a_run(kRunning), fail_with(std::move(message))).next->last_error;
+}
+
+TEST(DecideSettle, OfALongMessageTheBeginningIsKept) {
+  const std::string longest(kErrorBytesMax, 'x');
+  EXPECT_EQ(kept(longest), longest);
+  EXPECT_EQ(kept(longest + "y"), std::string(kErrorBytesMax - 64, 'x') + "\n… (65 bytes more were not kept)");
+  EXPECT_LE(kept(std::string(1 << 20, 'x')).size(), kErrorBytesMax);
+}
+
+TEST(DecideSettle, ALongMessageIsCutBetweenItsCharacters) {
+  constexpr std::size_t cut = kErrorBytesMax - 64;
+  const auto end_of = [&](std::size_t plain, std::string_view character) {
+    std::string message(plain, 'x');
+    while (message.size() < 2 * kErrorBytesMax) message += character;
+    const std::string text = kept(message);
+    return text.find("\n…");
+  };
+  EXPECT_EQ(end_of(cut, "é"), cut);
+  EXPECT_EQ(end_of(cut - 1, "é"), cut - 1);
+  EXPECT_EQ(end_of(cut - 3, "🔑"), cut - 3);
+  EXPECT_EQ(end_of(cut - 4, "🔑"), cut);
+  EXPECT_EQ(end_of(cut - 9, "\x80"), cut) << "no character begins there: bytes are cut like any other";
+}
+
+TEST(DecideSettle, ALongMessageAgainIsARepeat) {
+  RunHead holding = a_head();
+  holding.on_doubt = OnDoubt::hold;
+  Fail fail = unknown();
+  fail.message.assign(1 << 20, 'x');
+  const auto first = settle(a_run(kRunning, holding), fail);
+  ASSERT_TRUE(first.next && first.next->as<InDoubt>());
+  EXPECT_EQ(word(settle(*first.next, fail)), "same");
 }
 
 TEST(DecideSettle, RetryAfterIsHonouredAndClamped) {

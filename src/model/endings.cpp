@@ -20,7 +20,25 @@ std::string_view reason_of(QueuedBy by) {
   return by == QueuedBy::reopen ? kReopenedReason : std::string_view{};
 }
 
+// What is set aside of kErrorBytesMax for the line that says how much is missing, however much that is.
+constexpr std::size_t kLastLineBytes = 64;
+// After its first byte, in UTF-8.
+constexpr std::size_t kCharacterBytesMore = 3;
+bool goes_on_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
 }  // namespace
+
+std::string keep_error(std::string_view message) {
+  if (message.size() <= kErrorBytesMax) return std::string(message);
+  std::size_t cut = kErrorBytesMax - kLastLineBytes;
+  for (std::size_t back = 0; back <= kCharacterBytesMore; ++back)
+    if (!goes_on_a_character(message[cut - back])) {
+      cut -= back;
+      break;
+    }
+  return std::string(message.substr(0, cut)) + "\n… (" + std::to_string(message.size() - cut) +
+         " bytes more were not kept)";
+}
 
 Run with_state(const Run& run, State state) {
   Run next = run;

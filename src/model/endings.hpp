@@ -20,6 +20,11 @@ constexpr Instant add_capped(Instant at, Duration span) {
   return span >= kFarthest - at ? kFarthest : at + std::max(span, Duration{0});
 }
 
+// What is kept of what somebody said of a failure: all of it, or its first 64 KiB, whole characters, with a last line
+// that says how much is missing. A run is read and written often, and one that says much must not hold up the others.
+inline constexpr std::size_t kErrorBytesMax = 64 * 1024;
+std::string keep_error(std::string_view message);
+
 Run with_state(const Run& run, State state);
 // Failed for good: the store writes its dead letter in the same transaction.
 Run give_up(const Run& run, std::string_view code, Effect effect, Instant now);

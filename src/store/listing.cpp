@@ -26,6 +26,25 @@ bool is_listed(const Run& run, const ListQuery& query) {
          (!query.since || head.created_at >= *query.since);
 }
 
+Run without_payloads(Run run) {
+  if (auto* completed = std::get_if<Completed>(&run.state)) completed->result.clear();
+  if (run.head->input.empty()) return run;
+  auto head = std::make_shared<RunHead>(*run.head);
+  head->input.clear();
+  run.head = std::move(head);
+  return run;
+}
+
+std::size_t payload_bytes(const Run& run) {
+  const auto* completed = run.as<Completed>();
+  return run.head->input.size() + (completed ? completed->result.size() : 0);
+}
+
+bool is_full(const Page& page, std::size_t bytes, const ListQuery& query) {
+  if (page.runs.size() >= query.limit) return true;
+  return query.with_payloads && !page.runs.empty() && bytes >= query.payload_bytes_max;
+}
+
 bool is_cursor(std::string_view cursor) { return cursor.empty() || parse(cursor).has_value(); }
 
 std::uint64_t read_cursor(std::string_view cursor) { return parse(cursor).value_or(kNewest); }

@@ -12,6 +12,12 @@ namespace latchkey {
 
 // Whether a run belongs on the query's page, cursor and limit aside.
 bool is_listed(const Run& run, const ListQuery& query);
+// The run as a page shows it that is without payloads.
+Run without_payloads(Run run);
+// How many bytes of them it has.
+std::size_t payload_bytes(const Run& run);
+// Whether no other run goes on a page that has some and so many bytes of payloads.
+bool is_full(const Page& page, std::size_t bytes, const ListQuery& query);
 // A cursor says: go on below this counter. An empty one starts at the newest. Ask is_cursor() first.
 bool is_cursor(std::string_view cursor);
 std::uint64_t read_cursor(std::string_view cursor);

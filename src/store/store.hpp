@@ -59,7 +59,13 @@ struct ListQuery {
   std::optional<Instant> since;  // created at or after
   std::string cursor;            // from a page before
   std::uint32_t limit = 50;
+  // Inputs and results are read only where they are wanted; else they are empty.
+  bool with_payloads = true;
+  // A page with payloads ends when it has as many bytes of them, so that a long list of large ones is read piece by
+  // piece. A single run is never too large for it.
+  std::uint32_t payload_bytes_max = 8 << 20;
 };
+// May be shorter than the limit, even empty, and have a next one.
 struct Page {
   std::vector<Run> runs;  // newest first
   std::string next;       // cursor of the next page; empty at the end

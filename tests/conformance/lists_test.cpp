@@ -1,5 +1,6 @@
 // Lists of runs: filters, cursors, order.
 #include "conformance/store_test.hpp"
+#include "store/listing.hpp"
 
 namespace latchkey {
 namespace {
@@ -10,6 +11,39 @@ class Lists : public StoreTest {
     std::string text;
     for (const Run& run : runs) text += run.head->key;
     return text;
+  }
+  // Page by page, a space after each.
+  std::string paged(ListQuery query) {
+    std::string text;
+    do {
+      const Page page = store().list(query).value();
+      text += keys(page.runs) + " ";
+      query.cursor = page.next;
+    } while (!query.cursor.empty() && text.size() < 100);
+    return text;
+  }
+  // Inputs of 1000 bytes, and results of 1000 where it completed: a, c, e and f; e and f were jobs. b failed, d is
+  // queued.
+  void make_heavy() {
+    const std::string heavy(1000, 'x');
+    const auto claimed = [&](const char* key) {
+      ClaimRequest request = a_claim(key);
+      request.input = heavy;
+      return win(request);
+    };
+    const auto job = [&](const char* key) {
+      EnqueueRequest request = a_job(key);
+      request.input = heavy;
+      return request;
+    };
+    end(claimed("a"), Complete{heavy, {}});
+    end(claimed("b"), permanent());
+    end(claimed("c"), Complete{heavy, {}});
+    EnqueueRequest later = job("d");
+    later.delay = 1h;
+    add(later);
+    verbs().enqueue_all({job("e"), job("f")});
+    for (const Taken& taken : take_up_to(2)) end(taken, Complete{heavy, {}});
   }
   std::string listed(const ListQuery& query) { return keys(store().list(query).value().runs); }
 };
@@ -73,6 +107,46 @@ TEST_P(Lists, PagesSkipWhatIsFilteredOut) {
   const Page first = store().list({.status = Status::completed, .limit = 1}).value();
   EXPECT_EQ(keys(first.runs), "c");
   EXPECT_EQ(listed({.status = Status::completed, .cursor = first.next, .limit = 1}), "a");
+}
+
+TEST_P(Lists, PayloadsAreReadOnlyWhereTheyAreWanted) {
+  make_heavy();
+  const auto whole = store().list({}).value().runs, bare = store().list({.with_payloads = false}).value().runs;
+  ASSERT_EQ(keys(bare), keys(whole));
+  for (std::size_t i = 0; i < bare.size(); ++i) {
+    EXPECT_EQ(whole[i].head->input.size(), 1000u);
+    EXPECT_EQ(bare[i].head->input, "");
+    const auto* done = whole[i].as<Completed>();
+    EXPECT_EQ(done ? done->result.size() : 0, done ? 1000u : 0u);
+    EXPECT_TRUE(same_run(bare[i], without_payloads(whole[i]))) << whole[i].head->key;
+    EXPECT_TRUE(same_run(whole[i], find(whole[i].id()))) << "what is kept has them still";
+  }
+}
+
+TEST_P(Lists, APageEndsWhenItHasEnoughOfPayloads) {
+  make_heavy();
+  // d and b have no result.
+  EXPECT_EQ(paged({.payload_bytes_max = 3000}), "fe dc ba ");
+  EXPECT_EQ(paged({.payload_bytes_max = 4000}), "fe dcb a ");
+  EXPECT_EQ(paged({.payload_bytes_max = 4001}), "fed cba ");
+  EXPECT_EQ(paged({.payload_bytes_max = 1}), "f e d c b a ");
+  EXPECT_EQ(paged({.payload_bytes_max = 0}), "f e d c b a ");
+  EXPECT_EQ(paged({.limit = 1, .payload_bytes_max = 3000}), "f e d c b a ");
+  EXPECT_EQ(paged({}), "fedcba ");
+  EXPECT_EQ(paged({.with_payloads = false, .payload_bytes_max = 1}), "fedcba ");
+}
+
+TEST_P(Lists, APageThatEndsEarlyGoesOnUnderEveryFilter) {
+  make_heavy();
+  EXPECT_EQ(paged({.tenant = "default", .payload_bytes_max = 1}), "f e d c b a ");
+  EXPECT_EQ(paged({.function = "f", .payload_bytes_max = 1}), "f e d c b a ");
+  EXPECT_EQ(paged({.tenant = "default", .function = "f", .payload_bytes_max = 1}), "f e d c b a ");
+  EXPECT_EQ(paged({.status = Status::completed, .payload_bytes_max = 1}), "f e c a ");
+  EXPECT_EQ(paged({.tenant = "default", .status = Status::completed, .payload_bytes_max = 1}), "f e c a ");
+  EXPECT_EQ(paged({.status = Status::queued, .payload_bytes_max = 1}), "d ");
+  EXPECT_EQ(paged({.status = Status::failed, .payload_bytes_max = 1}), "b ");
+  EXPECT_EQ(paged({.since = Instant{}, .payload_bytes_max = 1}), "f e d c b a ");
+  EXPECT_EQ(paged({.key = "c", .payload_bytes_max = 1}), "c ");
 }
 
 TEST_P(Lists, OddQueriesAreHarmless) {

@@ -117,6 +117,25 @@ TEST_P(Settling, AnUnknownOutcomeIsHeldUnderHold) {
   EXPECT_EQ(find(won.run.id()).as<InDoubt>()->since, now() - 1h) << "doubt keeps its age";
 }
 
+TEST_P(Settling, OfALongMessageTheBeginningIsKept) {
+  ClaimRequest request = a_claim();
+  request.on_doubt = OnDoubt::hold;
+  const Won won = win(request);
+  Fail wordy = outcome_unknown();
+  wordy.message = "boom: " + std::string(1 << 20, 'x');
+  const Run doubted = end(won, wordy).run;
+  EXPECT_LE(doubted.last_error.size(), 64u * 1024);
+  EXPECT_TRUE(doubted.last_error.starts_with("boom: x"));
+  EXPECT_TRUE(doubted.last_error.ends_with("\n… (983110 bytes more were not kept)"));
+  EXPECT_TRUE(same_run(doubted, find(won.run.id())));
+  EXPECT_FALSE(end(won, wordy).changed) << "the same again is known by what was kept of it";
+
+  const Settled failed = end(win(a_claim("other")), permanent(wordy.message));
+  ASSERT_TRUE(failed.dead_letter);
+  EXPECT_EQ(records().list_members(*failed.dead_letter, 1).value().at(0).reason, doubted.last_error);
+  EXPECT_EQ(move(won.run.id(), ResolveFailed{wordy.message}).run.last_error, doubted.last_error);
+}
+
 TEST_P(Settling, AReleasedRunGoesBackWithOneMoreAttempt) {
   EnqueueRequest job = a_job();
   job.retry = kNoRetries;

@@ -350,6 +350,21 @@ TEST_F(ApiTest, ListsAreFilteredAndPaged) {
   EXPECT_EQ(admin().get("/v1/runs?key=done").at("/items/0/status"), "completed");
 }
 
+TEST_F(ApiTest, APageOfLargePayloadsEndsEarly) {
+  const std::string large = R"(,"input":")" + std::string(1'000'000, 'x') + "\"";
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(admin().claim("k" + std::to_string(i), large).status, 201);
+  const Heard bare = admin().get("/v1/runs?limit=500");
+  EXPECT_EQ(bare.at("/items/9/key"), "k0");
+  EXPECT_EQ(bare.at("/next"), "null");
+  const Heard page = admin().get("/v1/runs?limit=500&include=payloads");
+  EXPECT_EQ(page.at("/items/8/key"), "k1") << "8 MiB, and what the last one has more";
+  EXPECT_FALSE(page.has("/items/9"));
+  const Heard rest =
+      admin().get("/v1/runs?limit=500&include=payloads&cursor=" + http::encode_percent(page.at("/next")));
+  EXPECT_EQ(rest.at("/items/0/key"), "k0");
+  EXPECT_EQ(rest.at("/next"), "null");
+}
+
 TEST_F(ApiTest, LongPollsEndWhenTheRunSettles) {
   const Heard won = admin().claim("k");
   const std::string target = "/v1/runs/" + won.at("/run/id") + "?wait_ms=20000";

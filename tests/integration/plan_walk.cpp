@@ -265,6 +265,12 @@ void PlanWalk::meet_others() {
 void PlanWalk::read() {
   announce_("list", kFew);
   const auto runs = store_.list({.limit = kFew}).value().runs;
+  announce_("list without payloads", kFew);
+  store_.list({.limit = kFew, .with_payloads = false}).value();
+  announce_("list of a function without payloads", kFew);
+  store_.list({.tenant = "default", .function = "done", .limit = kFew, .with_payloads = false}).value();
+  announce_("list what fits", kFew);
+  store_.list({.tenant = "default", .limit = kFew, .payload_bytes_max = 1}).value();
   announce_("list of a tenant", kFew);
   store_.list({.tenant = "default", .limit = kFew}).value();
   announce_("list of a function", kFew);

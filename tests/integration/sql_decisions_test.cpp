@@ -308,6 +308,33 @@ TEST_F(SqlDecisions, Settlements) {
   }
 }
 
+TEST_F(SqlDecisions, LongMessagesAreCutAlike) {
+  RunHead holding = a_head();
+  holding.on_doubt = OnDoubt::hold;
+  const Run run = a_run(Running{.started_at = kNoon - 1h, .lease_until = kNoon + 1h}, holding);
+  const auto expect_alike = [&](const std::string& message) {
+    const Fail fail{.message = message, .outcome_unknown = true};
+    const SettleRequest request{{}, run.id(), run.fence, fail};
+    const auto decision = decide_settle(run, request, no_jitter, kNoon);
+    const std::string decide = ", latchkey.decide_fail(r, s, " + std::to_string(static_cast<std::uint64_t>(run.fence)) +
+                               ", ROW('" + as_hex(message) +
+                               "'::bytea, NULL, true, true, NULL)::latchkey.failure, 0, " + ms(kNoon) + ") d";
+    with_run(run, [&] { expect_state(decision.next, "d.next", rows_ + decide); });
+    with_run(*decision.next, [&] { EXPECT_EQ(admin.one("SELECT d.answer" + rows_ + decide), "same"); });
+  };
+  for (const std::size_t size : {kErrorBytesMax - 1, kErrorBytesMax, kErrorBytesMax + 1, std::size_t{1} << 20})
+    expect_alike(std::string(size, 'x'));
+  for (const std::string_view character : {"é", "…", "🔑", "\x80", "\xf0\x80", "\xff", "\n"})
+    for (std::size_t before = kErrorBytesMax - 70; before <= kErrorBytesMax - 62; ++before) {
+      SCOPED_TRACE(before);
+      std::string message(before, 'x');
+      while (message.size() <= kErrorBytesMax + 8) message += character;
+      expect_alike(message);
+    }
+  for (const std::size_t before : {kErrorBytesMax - 3, kErrorBytesMax - 2, kErrorBytesMax - 1})
+    expect_alike(std::string(before, 'x') + "é");
+}
+
 TEST_F(SqlDecisions, Predecessors) {
   for (int seed = 0; seed < kCases; ++seed) {
     SCOPED_TRACE(seed);

@@ -91,13 +91,15 @@ Page MemoryTables::list(const ListQuery& query) const {
   Page page;
   if (query.limit == 0) return page;
   const std::uint64_t before = read_cursor(query.cursor);
+  std::size_t bytes = 0;
   for (auto at = std::make_reverse_iterator(runs_.lower_bound(before)); at != runs_.rend(); ++at) {
     if (!is_listed(at->second, query)) continue;
-    if (page.runs.size() == query.limit) {
+    if (is_full(page, bytes, query)) {
       page.next = write_cursor(uuid_counter(page.runs.back().id()));
       break;
     }
-    page.runs.push_back(at->second);
+    page.runs.push_back(query.with_payloads ? at->second : without_payloads(at->second));
+    bytes += payload_bytes(page.runs.back());
   }
   return page;
 }

@@ -8,13 +8,15 @@
 #include "store/postgres/pg_list.hpp"
 
 #include "store/packing.hpp"
+#include "store/postgres/run_columns.hpp"
+#include "store/postgres/statements.hpp"
 
 namespace latchkey::pg {
 
 namespace {
 
 // The parameters. All are sent, whichever a statement uses.
-//   $1 below which counter   $2 tenant   $3 function   $4 key   $5 since   $6 how many
+//   $1 below which counter   $2 tenant   $3 function   $4 key   $5 since   $6 how many   $7 bytes of payloads
 
 // SQL for whose runs are looked for; empty: anybody's.
 struct Place {
@@ -148,8 +150,26 @@ Params page_params(const ListQuery& query, std::int64_t below) {
       .add(std::string_view(query.function))
       .add_bytes(query.key)
       .add_or_null(query.since ? std::optional(to_ms(*query.since)) : std::nullopt)
-      .add(query.limit + std::int64_t{1});
+      .add(query.limit + std::int64_t{1})
+      .add(static_cast<std::int64_t>(query.payload_bytes_max));
   return params;
+}
+
+// Sizes are known without the payloads, which are fetched for the runs that the page has room for alone.
+std::string select_listed(const ListQuery& query) {
+  const std::string has_room = !query.with_payloads ? "true"
+                                                    : "coalesce(sum(coalesce(octet_length(r.input), 0) + "
+                                                      "coalesce(octet_length(s.result), 0)) OVER newer < $7, true)";
+  const auto where_wanted = [&](std::string columns, const std::string& payload) {
+    const std::string wanted =
+        query.with_payloads ? "CASE WHEN " + has_room + " THEN " + payload + " END" : "NULL::bytea";
+    return columns.replace(columns.find(payload), payload.size(), wanted);
+  };
+  return "SELECT " + where_wanted(sql().head_columns, "r.input") + ", " + where_wanted(sql().state_columns, "s.result") + ", " +
+         has_room + " FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq WHERE r.seq = ANY(ARRAY(" +
+         select_page(query) +
+         ")) WINDOW newer AS (ORDER BY r.seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) " +
+         "ORDER BY r.seq DESC";
 }
 
 }  // namespace latchkey::pg

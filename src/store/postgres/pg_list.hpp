@@ -8,7 +8,10 @@ namespace latchkey::pg {
 
 // A query for the `seq` of the page's runs and of one more, should there be one. It begins with SELECT or WITH.
 std::string select_page(const ListQuery& query);
-// Its parameters. A page that begins below `below`.
+// A query for the runs themselves, as read_run() reads them, newest first, and after their columns whether the page has
+// room for the run.
+std::string select_listed(const ListQuery& query);
+// Their parameters. A page that begins below `below`.
 Params page_params(const ListQuery& query, std::int64_t below);
 
 }  // namespace latchkey::pg

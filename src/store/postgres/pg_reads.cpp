@@ -47,11 +47,12 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
     Page page;
     if (query.limit == 0) return page;
     const Rows rows = reading.run(
-        query.tenant, {sql().select_run + " WHERE r.seq = ANY(ARRAY(" + select_page(query) + ")) ORDER BY r.seq DESC",
-                       page_params(query, static_cast<Seq>(read_cursor(query.cursor)))});
-    for (int row = 0; row < rows.size() && page.runs.size() < query.limit; ++row)
-      page.runs.push_back(read_run(rows, row));
-    if (rows.size() > static_cast<int>(query.limit)) page.next = write_cursor(uuid_counter(page.runs.back().id()));
+        query.tenant, {select_listed(query), page_params(query, static_cast<Seq>(read_cursor(query.cursor)))});
+    const auto has_room = [&](int row) {
+      return page.runs.size() < query.limit && rows.boolean(row, kHeadColumnCount + kStateColumnCount);
+    };
+    for (int row = 0; row < rows.size() && has_room(row); ++row) page.runs.push_back(read_run(rows, row));
+    if (rows.size() > static_cast<int>(page.runs.size())) page.next = write_cursor(uuid_counter(page.runs.back().id()));
     return page;
   });
 }

@@ -21,7 +21,7 @@ void bind_insert(Statement& insert, const Run& run, std::int64_t scope);
 void bind_state(Statement& put, const Run& run);
 void bind_outcome(Statement& put, const Run& run);
 
-// The columns of read_run; row_scope() tells which scope to look up for read_row().
+// The columns of read_run or read_run_bare; row_scope() tells which scope to look up for read_row().
 std::int64_t row_scope(const Statement& row);
 Run read_row(const Statement& row, const ScopeName& scope);
 

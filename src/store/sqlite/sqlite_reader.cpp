@@ -22,19 +22,20 @@ SqliteReader::SqliteReader(const std::string& file, const char* vfs, const KeyWi
       window_(window),
       scopes_(database_),
       read_run_(database_.prepare(find_sql("read_run"))),
+      read_bare_(database_.prepare(find_sql("read_run_bare"))),
       keys_(database_) {
   database_.execute("PRAGMA busy_timeout = 5000; PRAGMA cache_size = -16384");
 }
 
-std::optional<Run> SqliteReader::read(Seq seq) {
-  const Rows rows(read_run_.bind(1, seq));
-  if (!read_run_.step()) return std::nullopt;
-  return read_row(read_run_, scopes_.name(row_scope(read_run_)));
+std::optional<Run> SqliteReader::read(Seq seq, Statement& statement) {
+  const Rows rows(statement.bind(1, seq));
+  if (!statement.step()) return std::nullopt;
+  return read_row(statement, scopes_.name(row_scope(statement)));
 }
 
 std::optional<Run> SqliteReader::find(const std::optional<std::string>& tenant, RunId id) {
   const std::lock_guard lock(mutex_);
-  auto run = read(seq_of(id));
+  auto run = read(seq_of(id), read_run_);
   if (run && (run->id() != id || (tenant && run->head->tenant != *tenant))) run.reset();
   return run;
 }
@@ -47,7 +48,7 @@ std::optional<Run> SqliteReader::find_latest(const KeyName& name) {
     seq = keys_.find(hash);
     if (!seq) return std::nullopt;
   }
-  auto run = read(*seq);
+  auto run = read(*seq, read_run_);
   if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
     run.reset();
   return run;
@@ -123,21 +124,24 @@ Page SqliteReader::list(const ListQuery& query) {
   Page page;
   if (query.limit == 0) return page;
   auto before = static_cast<Seq>(read_cursor(query.cursor));
+  std::size_t bytes = 0;
   // Asks for one more than the page holds, to know whether there is a next one.
   const std::uint32_t step = std::max<std::uint32_t>(query.limit + 1, 100);
   for (std::size_t looked = 0; looked < kLookedAtMost; looked += step) {
     const auto seqs = candidates(query, before, step);
     for (const Seq seq : seqs) {
       before = seq;
-      auto run = read(seq);
+      auto run = read(seq, read_bare_);
       if (!run || !is_listed(*run, query)) {
         if (run && query.since && run->head->created_at < *query.since) return page;
         continue;
       }
-      if (page.runs.size() == query.limit) {
+      if (is_full(page, bytes, query)) {
         page.next = write_cursor(uuid_counter(page.runs.back().id()));
         return page;
       }
+      if (query.with_payloads) run = read(seq, read_run_);
+      bytes += payload_bytes(*run);
       page.runs.push_back(std::move(*run));
     }
     if (seqs.size() < step) return page;

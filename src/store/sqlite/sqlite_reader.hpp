@@ -29,14 +29,15 @@ class SqliteReader {
   std::vector<Seq> candidates(const ListQuery& query, Seq before, std::uint32_t limit);
   std::vector<Seq> candidates_of(std::int64_t scope, Seq before, std::uint32_t limit, Seq listed);
   std::vector<Seq> all(Statement& statement);
-  std::optional<Run> read(Seq seq);
+  // By read_run_, or without its payloads by read_bare_.
+  std::optional<Run> read(Seq seq, Statement& statement);
   Seq listed_mark();
 
   std::mutex mutex_;
   Database database_;
   const KeyWindow& window_;
   Scopes scopes_;
-  Statement read_run_;
+  Statement read_run_, read_bare_;
   KeyPages keys_;
 };
 

@@ -29,6 +29,12 @@ SELECT r.*, o.status, o.at, o.result, o.code, o.effect, o.last_error, o.last_err
 FROM lk_runs r LEFT JOIN lk_states s ON s.seq = r.seq
 LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = coalesce(s.generation, r.generation)
 WHERE r.seq = ?1
+-- name: read_run_bare
+SELECT r.seq, r.id, r.scope, r.key, r.hash, r.traits, r.priority, r.fingerprint, r.retry, r.window_ms, r.lease_ms, r.created_at, NULL, r.caller, r.claim,
+  r.generation, r.made, o.status, o.at, NULL, o.code, o.effect, o.last_error, o.last_error_code, s.*
+FROM lk_runs r LEFT JOIN lk_states s ON s.seq = r.seq
+LEFT JOIN lk_outcomes o ON o.seq = r.seq AND o.generation = coalesce(s.generation, r.generation)
+WHERE r.seq = ?1
 -- name: erase_run
 DELETE FROM lk_runs WHERE seq = ?1
 -- name: erase_outcome

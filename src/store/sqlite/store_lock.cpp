@@ -15,7 +15,7 @@ namespace {
 
 constexpr Duration kLookAgain{5};
 // The first line of FILE.lock once FILE has been a store: then an empty FILE is not a new one.
-constexpr std::string_view kMade = "latchkey store\n";
+constexpr std::string_view kMadeMark = "latchkey store\n";
 
 std::string path_of(const std::string& store_file) { return store_file + ".lock"; }
 
@@ -47,15 +47,15 @@ std::string read_text(int file) {
   return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
 }
 
-bool is_made(int file) { return read_text(file).starts_with(kMade); }
+bool is_made(int file) { return read_text(file).starts_with(kMadeMark); }
 
 std::string read_address(int file) {
   const std::string text = read_text(file);
-  return text.starts_with(kMade) ? text.substr(kMade.size()) : text;
+  return text.starts_with(kMadeMark) ? text.substr(kMadeMark.size()) : text;
 }
 
 // All but that it is a store.
-bool cut(int file) { return ::ftruncate(file, is_made(file) ? static_cast<off_t>(kMade.size()) : 0) == 0; }
+bool cut(int file) { return ::ftruncate(file, is_made(file) ? static_cast<off_t>(kMadeMark.size()) : 0) == 0; }
 
 bool write(int file, std::string_view text) {
   return ::ftruncate(file, 0) == 0 && ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
@@ -158,12 +158,12 @@ std::optional<std::string> StoreLock::find_server(const std::string& store_file)
 // Errors are passed over: a full disk must not keep anybody from replays, and the next owner marks it.
 void StoreLock::mark_made() {
   const int file = beside_.number();
-  if (!is_empty(store_.number()) && !is_made(file)) (void)write(file, kMade);
+  if (!is_empty(store_.number()) && !is_made(file)) (void)write(file, kMadeMark);
 }
 
 Result<void> StoreLock::announce(const std::string& address) {
   const int file = beside_.number();
-  const std::string made(is_empty(store_.number()) ? std::string_view() : kMade);
+  const std::string made(is_empty(store_.number()) ? std::string_view() : kMadeMark);
   if (!write(file, made + address) || !sign(file)) return cannot("write", path_of(store_file_));
   address_ = address;
   return {};
