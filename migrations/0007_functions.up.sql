@@ -27,7 +27,7 @@ LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
   a latchkey.begun;
 BEGIN
-  a.status := CASE d.answer WHEN 'new' THEN 'won' WHEN 'again' THEN 'won' WHEN 'won_before' THEN 'won' WHEN 'replay' THEN 'replayed'
+  a.status := CASE d.answer WHEN 'again' THEN 'won' WHEN 'won_before' THEN 'won' WHEN 'replay' THEN 'replayed'
     WHEN 'doubted' THEN 'in_doubt' ELSE d.answer END;
   a.code := CASE d.code WHEN 'ALREADY_RUNNING' THEN coalesce(busy_code, d.code) ELSE d.code END;
   a.message := CASE d.code

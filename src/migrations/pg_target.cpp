@@ -88,8 +88,8 @@ std::vector<std::vector<std::string>> PgTarget::query(const std::string& sql,
   return rows;
 }
 
-// Every name in full, operators and types too, here and in the two that follow: they go by whatever path the role has,
-// and what somebody put there would run as whoever migrates.
+// Every name in full, operators and types too, here and wherever the ledger is asked or written: it goes by whatever
+// path the role has, and what somebody put there would run as whoever migrates.
 bool PgTarget::has_schema(const std::string& name) {
   try {
     return query(
@@ -187,11 +187,13 @@ void PgTarget::record(const Migration& migration) {
     // The file may have become somebody else.
     execute("RESET SESSION AUTHORIZATION; RESET ROLE");
     if (!has_ledger())
-      execute(
-          fmt::format("CREATE TABLE {} (version bigint PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, "
-                      "applied_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp())",
-                      ledger_));
-    query(fmt::format("INSERT INTO {} (version, name, checksum) VALUES ($1::bigint, $2::text, $3::text)", ledger_),
+      execute(fmt::format(
+          "CREATE TABLE {} (version bigint PRIMARY KEY, name pg_catalog.text NOT NULL, checksum "
+          "pg_catalog.text NOT NULL, applied_at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp())",
+          ledger_));
+    query(fmt::format(
+              "INSERT INTO {} (version, name, checksum) VALUES ($1::bigint, $2::pg_catalog.text, $3::pg_catalog.text)",
+              ledger_),
           {std::to_string(migration.version), migration.name, migration.checksum});
   } catch (const pg::Failure& failure) {
     stop(failure, fmt::format("{}: writing {}", migration.label, ledger_));
@@ -202,7 +204,8 @@ void PgTarget::erase(const Migration& migration) {
   try {
     execute("RESET SESSION AUTHORIZATION; RESET ROLE");
     if (!has_ledger()) return;  // it went with its schema
-    query(fmt::format("DELETE FROM {} WHERE version = $1::bigint", ledger_), {std::to_string(migration.version)});
+    query(fmt::format("DELETE FROM {} WHERE version OPERATOR(pg_catalog.=) $1::bigint", ledger_),
+          {std::to_string(migration.version)});
   } catch (const pg::Failure& failure) {
     stop(failure, fmt::format("{}: writing {}", migration.label, ledger_));
   }
@@ -210,7 +213,9 @@ void PgTarget::erase(const Migration& migration) {
 
 void PgTarget::amend(const Migration& migration) {
   try {
-    query(fmt::format("UPDATE {} SET name = $2::text, checksum = $3::text WHERE version = $1::bigint", ledger_),
+    query(fmt::format("UPDATE {} SET name = $2::pg_catalog.text, checksum = $3::pg_catalog.text WHERE version "
+                      "OPERATOR(pg_catalog.=) $1::bigint",
+                      ledger_),
           {std::to_string(migration.version), migration.name, migration.checksum});
   } catch (const pg::Failure& failure) {
     stop(failure, fmt::format("{}: writing {}", migration.label, ledger_));

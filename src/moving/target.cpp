@@ -94,7 +94,8 @@ Rows Target::run(const Statement& statement) {
 }
 
 void Target::begin() {
-  run({"BEGIN", {}});
+  // Read committed: what is there is looked at after the lock was waited for.
+  run({"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", {}});
   run({begin_settings(), {}});
   run({kLock, {}});
 }

@@ -167,6 +167,23 @@ TEST_F(MoveTest, AServersOwnRoleIsEnough) {
 }
 
 // The file is given up for it: its commit is no weaker than a server's, whatever the role's settings are.
+// Nor does a server, on the copy or on its own.
+TEST_F(MoveTest, ItGoesByNoDefaultOfTheDatabase) {
+  const std::string database = url_.substr(url_.rfind('/') + 1);
+  fill();
+  PgClient(url_).execute("ALTER DATABASE " + database + " SET default_transaction_read_only = on; ALTER DATABASE " +
+                         database + " SET default_transaction_isolation = 'repeatable read'");
+  ASSERT_EQ(PgClient(url_).ask_one("SHOW transaction_read_only"), "on") << "the test cannot fail";
+  const auto moved = move();
+  const bool serves = std::holds_alternative<Won>(Verbs(*open_copy()).claim(a_claim("fresh")));
+  PgClient(url_).execute("BEGIN READ WRITE; ALTER DATABASE " + database +
+                         " RESET default_transaction_read_only; ALTER DATABASE " + database +
+                         " RESET default_transaction_isolation; COMMIT");
+  ASSERT_TRUE(moved) << to_string(moved.error());
+  EXPECT_EQ(moved->source, *moved->target);
+  EXPECT_TRUE(serves);
+}
+
 TEST_F(MoveTest, TheCommitIsDurableWhateverSynchronousCommitWasSetTo) {
   fill();
   ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));

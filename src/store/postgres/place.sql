@@ -79,4 +79,5 @@ SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NU
 SELECT ({next_deadline}), {clock}, last_value FROM latchkey.clock
 
 -- name: notify_work
-SELECT pg_catalog.pg_notify('latchkey_work', '')
+-- Not into a queue that is nearly full: it would be refused, or fill it up for others. This connection pins no path.
+SELECT pg_catalog.pg_notify('latchkey_work', '') WHERE pg_catalog.pg_notification_queue_usage() OPERATOR(pg_catalog.<) 0.9

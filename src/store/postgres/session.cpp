@@ -152,7 +152,8 @@ Sessions::Handle Sessions::connect(Duration until) {
   }
 }
 
-// All of them are one transaction, which ends with the sync: nothing stays set for whoever has the connection next.
+// All of them are one transaction, which ends with the sync or with their own COMMIT: nothing stays set for whoever has
+// the connection next.
 Rows Sessions::run_once(const std::vector<Statement>& statements, Duration until) {
   struct Borrowed {
     Sessions& sessions;

@@ -1,4 +1,5 @@
-// Sessions: a few connections for reads, which block their caller. Each opens itself again after a loss.
+// Sessions: a few connections for reads, and for what is written once at the start, which block their caller. Each
+// opens itself again after a loss.
 //
 // Every statement is a transaction of its own and runs in a role that row-level security holds for, whoever the URL
 // connects as: a tenant's reads as that tenant, what looks over tenants as the engine.
