@@ -14,12 +14,18 @@ class PostgresPipeline : public PostgresStores {
  protected:
   using Run = latchkey::Run;
 
-  // The one lane: whatever else the store asks goes without COMMIT.
+  // Before lane(), so that it is known by its commits.
+  void make_known() {
+    Verbs verbs(*store_);
+    const Won won = std::get<Won>(verbs.claim(a_claim("before all")));
+    verbs.settle({{}, won.run.id(), won.fence, Complete{"", {}}});
+  }
+  // The one lane: whatever else the store asks goes without COMMIT, but for what notes at the start which server it is.
   PgTraffic lane() {
     PgTraffic found;
     int lanes = 0;
     for (const PgTraffic& one : proxy_.traffic())
-      if (one.commits > 0) found = one, ++lanes;
+      if (one.commits > 1) found = one, ++lanes;
     EXPECT_EQ(lanes, 1);
     return found;
   }
@@ -73,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, PostgresPipelineOf, testing::Values("", "key"),
 // Statements that are new to the connection are sent once before: the first round is not counted.
 TEST_P(PostgresPipelineOf, FiveHundredCostAsManyRoundTripsAsFiveAndOneCommit) {
   const auto named = [&](const char* round) { return GetParam().empty() ? "" : GetParam() + round; };
-  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("first"))));
+  make_known();
   carry(5, named("a"));
   const auto few = carry(5, named("b"));
   const auto many = carry(500, named("c"));
@@ -130,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, PostgresPurgeOf,
                          [](const auto& old) { return kOldNames[static_cast<int>(old.param)]; });
 
 TEST_P(PostgresPurgeOf, FiveHundredCostAsManyRoundTripsAsFiveAndOneCommit) {
-  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("first"))));
+  make_known();
   purge(5, "a");
   const PgTraffic few = purge(5, "b");
   const PgTraffic many = purge(500, "c");
@@ -160,7 +166,7 @@ TEST_F(PostgresPipeline, MoreThanAreDrawnAtATimeAreMadeInOneCall) {
 
 // Of so many tenants: each needs a dead letter of its own.
 TEST_F(PostgresPipeline, ASweepAsksForAllThatItNeedsAtOnce) {
-  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("first"))));
+  make_known();
   const auto sweep = [&](std::uint32_t count) {
     std::vector<EnqueueRequest> jobs;
     for (std::uint32_t i = 0; i < count; ++i)
@@ -218,7 +224,7 @@ TEST_F(PostgresPipeline, CallsThatWaitTogetherShareATransaction) {
     std::atomic<int> left{kCalls};
   };
   auto told = std::make_shared<Told>();
-  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("first"))));
+  make_known();
   const PgTraffic asked = asked_by([&] {
     store_->claim(a_claim("second"), [this, told](Result<ClaimReply>) {
       for (int i = 0; i < kCalls; ++i)

@@ -19,7 +19,10 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
     store->note_place();
     store->read_marks();
   } catch (const pg::Failure& failure) {
-    return fail(Code::STORE_UNAVAILABLE, std::string("PostgreSQL: ") + failure.what());
+    const std::string why = failure.what();
+    return fail(Code::STORE_UNAVAILABLE, why.contains("during recovery")
+                                             ? "PostgreSQL: this server is a standby, read-only (" + why + ")"
+                                             : "PostgreSQL: " + why);
   } catch (const TablesError& error) {
     return fail(error.code, error.what());
   }
