@@ -41,9 +41,9 @@ BEGIN
   END LOOP;
 END $$;
 
--- Which of these keys somebody is inserting in a transaction that is still open. No row can be seen or locked then: whether
--- one would have to wait is found out by trying, and undone; for 50 ms in all: what is not found then will be met again.
-CREATE FUNCTION latchkey.find_held(hashes uuid[]) RETURNS SETOF uuid LANGUAGE plpgsql VOLATILE
+-- Whether somebody is inserting each of these keys in a transaction that is still open. No row can be seen or locked then:
+-- whether one would have to wait is found out by trying, and undone; for 50 ms in all: of those after that nothing is said.
+CREATE FUNCTION latchkey.are_held(hashes uuid[]) RETURNS SETOF boolean LANGUAGE plpgsql VOLATILE
 SET lock_timeout = '1ms' SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   one uuid;
@@ -54,9 +54,10 @@ BEGIN
     BEGIN
       INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one, '', 0) ON CONFLICT DO NOTHING;
       IF FOUND THEN RAISE EXCEPTION USING ERRCODE = 'LK000'; END IF;
+      RETURN NEXT false;
     EXCEPTION
-      WHEN lock_not_available THEN RETURN NEXT one;
-      WHEN SQLSTATE 'LK000' THEN NULL;
+      WHEN lock_not_available THEN RETURN NEXT true;
+      WHEN SQLSTATE 'LK000' THEN RETURN NEXT false;
     END;
   END LOOP;
 END $$;

@@ -43,7 +43,7 @@ inline constexpr Kind kKinds[] = {
     {"insert outcomes", "^INSERT INTO latchkey.outcomes"},
     {"insert rows", "^INSERT INTO latchkey.states"},
     {"insert blocks", "^INSERT INTO latchkey.blocks"},
-    {"look for held keys", "^SELECT latchkey.find_held"},
+    {"look for held keys", "^SELECT latchkey.are_held"},
     {"try a key", "^INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one"},
     {"insert keys", "^INSERT INTO latchkey.keys"},
     {"insert waits", "^INSERT INTO latchkey.waits"},

@@ -153,6 +153,36 @@ TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
   });
 }
 
+// So many that the next new key is looked at before it is made.
+TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
+  constexpr auto kCrowd = pg::HeldKeys::kCrowd + 1;
+  walk_beside([&](Scene& scene, End end, auto begin) {
+    scene.holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(1, " +
+                         std::to_string(kCrowd) + ") i");
+    begin();
+    std::vector<std::future<Result<ClaimReply>>> replies;
+    const auto ask = [&](const std::string& key) {
+      ClaimRequest request = a_claim(key, "a");
+      request.fingerprint.reset();
+      auto promise = std::make_shared<std::promise<Result<ClaimReply>>>();
+      replies.push_back(promise->get_future());
+      scene.store->claim(request, [promise](Result<ClaimReply> reply) { promise->set_value(std::move(reply)); });
+    };
+    while_held(scene, end, [&] {
+      for (std::size_t i = 1; i <= kCrowd; ++i) ask("held" + std::to_string(i));
+      for (const char* key : {"one", "two", "three"}) {
+        ask(key);
+        EXPECT_TRUE(std::holds_alternative<Won>(replies.back().get().value())) << key;
+        replies.pop_back();
+      }
+      for (auto& reply : replies) reply.wait();
+      return 0;
+    });
+    const bool is_kept = end == kEnds[0];
+    for (auto& reply : replies) EXPECT_EQ(std::holds_alternative<Busy>(reply.get().value()), is_kept);
+  });
+}
+
 // Time's work on runs whose dead letter somebody is acknowledging: they are left out, the others are not.
 TEST_P(PostgresHeldWalk, ASweepThatLeavesSomeOut) {
   walk_beside([&](Scene& scene, End end, auto begin) {

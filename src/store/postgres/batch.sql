@@ -19,8 +19,8 @@ RETURNING at
 -- name: who_am_i
 SELECT pg_backend_pid()::bigint, now()::text
 
--- name: find_held_keys
-SELECT latchkey.find_held($1)
+-- name: are_held
+SELECT latchkey.are_held($1)
 -- name: wait_hardly
 -- For a letter that somebody may be making: it is enough to see that.
 SELECT set_config('lock_timeout', '1ms', true)

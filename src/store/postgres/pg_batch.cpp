@@ -123,8 +123,7 @@ Task<bool> PostgresStore::learns_who_holds(std::unique_ptr<Connection>& connecti
   if (!connection) co_return is_another;
   // Where it cannot be found out, whoever tries next meets it again.
   try {
-    const std::vector<Uuid> keys = std::exchange(attempt.keys, {});
-    is_another |= co_await find_held(*connection, {keys.begin(), keys.end()});
+    is_another |= co_await find_held(*connection, std::exchange(attempt.keys, {}));
     is_another |= co_await find_held_letters(*connection, std::exchange(attempt.letters, {}));
   } catch (const Failure&) {
     connection.reset();

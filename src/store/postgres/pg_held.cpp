@@ -14,33 +14,36 @@ using namespace pg;
 // As a whole: one that goes in parts leaves out what is held by itself.
 bool PostgresStore::is_held(PgCommand& command) const {
   if (held_.empty() || command.manner == PgCommand::Manner::in_parts) return false;
-  Needs needs;
-  command.plan(needs);
-  needs.keys.insert(needs.new_keys);
-  return std::ranges::any_of(needs.keys.sorted(), [&](const Uuid& key) { return held_.contains(key); });
+  if (!command.keys) {
+    Needs needs;
+    command.plan(needs);
+    needs.keys.insert(needs.new_keys);
+    command.keys = needs.keys.sorted();
+  }
+  return std::ranges::any_of(*command.keys, [&](const Uuid& key) { return held_.contains(key); });
 }
 
 // Looks which of these are held: what wants one of them goes apart at once, and nothing else waits with it.
-Task<bool> PostgresStore::find_held(Connection& connection, std::set<Uuid> keys) {
+Task<bool> PostgresStore::find_held(Connection& connection, std::vector<TenantKey> keys) {
   if (keys.empty()) co_return false;
   Column hashes{Type::uuid};
-  for (const Uuid& key : keys) hashes.add(key);
+  for (const auto& [key, tenant] : keys) hashes.add(key);
   begin(connection);
-  connection.add({sql().find_held_keys, Params().add(hashes)});
+  connection.add({sql().are_held, Params().add(hashes)});
   connection.add(sql().rollback);
   const auto results = co_await connection.run(settings_.reply_max);
-  const Rows& found = results[results.size() - 2];
-  for (const Uuid& key : keys) held_.erase(key);
-  for (int row = 0; row < found.size(); ++row) held_.insert(found.uuid(row, 0));
-  if (!found.empty()) slow_wake_.ring();
-  co_return !found.empty();
+  const Rows& seen = results[results.size() - 2];
+  bool are_any = false;
+  for (int row = 0; row < seen.size(); ++row) {
+    held_.note(keys.at(static_cast<std::size_t>(row)), seen.boolean(row, 0));
+    are_any |= seen.boolean(row, 0);
+  }
+  if (are_any) slow_wake_.ring();
+  co_return are_any;
 }
 
-// A few at a time, one after the other: others wait for this lane too.
 Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) {
-  std::set<Uuid> some;
-  for (auto at = held_.upper_bound(held_seen_); at != held_.end() && some.size() < kHeldAtOnce; ++at) some.insert(*at);
-  held_seen_ = some.size() < kHeldAtOnce ? Uuid{} : *some.rbegin();
+  std::vector<TenantKey> some = held_.next(kHeldAtOnce);
   std::map<LetterName, DeadLetter> letters;
   if (host_.elapsed() >= letters_seen_ + kLettersEvery) letters = held_letters_;
   if (some.empty() && letters.empty()) co_return;

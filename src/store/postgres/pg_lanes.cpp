@@ -63,6 +63,7 @@ Task<void> PostgresStore::work_slowly() {
       }
     }
     if (!batch.empty()) co_await apply_batch(connection, std::move(batch));
+    held_.forget_free();
   }
 }
 

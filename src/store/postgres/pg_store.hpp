@@ -62,9 +62,10 @@ class PgCommand {
   };
   Manner manner = Manner::whole;
   bool is_applied = false;
-  Duration submitted{};                // when, by the host's steady clock
-  std::size_t bytes = 0;               // that it brings along, about
-  std::optional<Duration> held_since;  // since when somebody's open transaction has held it up
+  Duration submitted{};                   // when, by the host's steady clock
+  std::size_t bytes = 0;                  // that it brings along, about
+  std::optional<Duration> held_since;     // since when somebody's open transaction has held it up
+  std::optional<std::vector<Uuid>> keys;  // that it plans to read, once that was asked
 };
 
 class PostgresStore final : public Store, private Records {
@@ -142,7 +143,7 @@ class PostgresStore final : public Store, private Records {
     bool collided = false;                         // with somebody who was faster
     bool skips = false;                            // what is locked, instead of waiting for it
     std::map<pg::LetterName, DeadLetter> letters;  // that it opens
-    std::vector<Uuid> keys;                        // that it makes
+    std::vector<pg::TenantKey> keys;               // that it makes
     // Who carries it out at the server's end, since when.
     std::optional<std::pair<std::int64_t, std::string>> backend;
     std::optional<Duration> failing_since;
@@ -154,7 +155,8 @@ class PostgresStore final : public Store, private Records {
   static constexpr std::size_t kBatchBytes = 16 << 20;
   static constexpr Duration kRefuseEvery = std::chrono::milliseconds{250};
   static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
-  static constexpr std::size_t kHeldAtOnce = 16;
+  // A look at so many takes 50 ms at most: what it does not come to has its turn at the next.
+  static constexpr std::size_t kHeldAtOnce = 256;
   // How often letters that somebody is making are looked at: each look leaves a dead row.
   static constexpr Duration kLettersEvery = std::chrono::milliseconds{200};
   static constexpr Duration kLeftOutFor = std::chrono::seconds{1};
@@ -223,7 +225,7 @@ class PostgresStore final : public Store, private Records {
   void put_aside(std::unique_ptr<PgCommand> command);
   // pg_held.cpp
   bool is_held(PgCommand& command) const;
-  Task<bool> find_held(pg::Connection& connection, std::set<Uuid> keys);
+  Task<bool> find_held(pg::Connection& connection, std::vector<pg::TenantKey> keys);
   Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
   Task<bool> find_held_letters(pg::Connection& connection, std::map<pg::LetterName, DeadLetter> letters);
   Task<bool> is_being_made(pg::Connection& connection, const DeadLetter& letter);
@@ -258,8 +260,7 @@ class PostgresStore final : public Store, private Records {
   unsigned trust_ = 0;             // in keys being new
   bool keeps_plans_ = true;        // in sessions that are ours
   std::vector<Slow> slow_;
-  std::set<Uuid> held_;                                // keys that somebody is inserting in a transaction that is open
-  Uuid held_seen_;                                     // the last of them that was looked at
+  pg::HeldKeys held_;
   std::map<pg::LetterName, DeadLetter> held_letters_;  // that somebody is opening in such a transaction; as we would
   Duration letters_seen_{};                            // when they were looked at
   std::map<pg::Seq, Duration> left_out_;  // runs of which something is held: until when sweeps pass them over

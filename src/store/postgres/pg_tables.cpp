@@ -160,6 +160,8 @@ void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
   const Uuid name = name_key(head.key_hash);
   remember(keys_, name);
   KeySlot& slot = keys_[name];
+  const bool is_new = seq && !slot.now && !slot.stored;
+  if (is_new && left_keys_ && left_keys_->must_be_seen(name, head.tenant)) throw Held{};
   slot.now = seq;
   slot.is_changed = true;
   slot.tenant = head.tenant;

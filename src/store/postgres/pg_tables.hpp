@@ -18,6 +18,7 @@
 
 #include "base/random.hpp"
 #include "store/postgres/head_cache.hpp"
+#include "store/postgres/held_keys.hpp"
 #include "store/postgres/run_columns.hpp"
 #include "store/postgres/wanted.hpp"
 #include "store/tables.hpp"
@@ -142,9 +143,10 @@ class PgTables final : public Tables {
   // Letters that this batch opens are told there before they are written.
   void tell_new_letters(std::map<LetterName, DeadLetter>& letters) { new_letters_ = &letters; }
   // And keys that it makes.
-  void tell_new_keys(std::vector<Uuid>& keys) { new_keys_ = &keys; }
-  // Somebody is inserting these: whoever asks for one finds it Held.
-  void leave_keys(const std::set<Uuid>& keys) { left_keys_ = &keys; }
+  void tell_new_keys(std::vector<TenantKey>& keys) { new_keys_ = &keys; }
+  // Somebody is inserting these: whoever asks for one finds it Held. So does who would make one that must be seen
+  // first.
+  void leave_keys(HeldKeys& keys) { left_keys_ = &keys; }
   // Whether it has looked for what is overdue.
   bool has_swept() const { return overdue_.has_value(); }
   // Whether this batch has written jobs that may be taken.
@@ -304,8 +306,8 @@ class PgTables final : public Tables {
   std::set<LetterName> busy_letters_;
   std::map<ReadyName, ReadyList> ready_;
   std::map<LetterName, DeadLetter>* new_letters_ = nullptr;
-  std::vector<Uuid>* new_keys_ = nullptr;
-  const std::set<Uuid>* left_keys_ = nullptr;
+  std::vector<TenantKey>* new_keys_ = nullptr;
+  HeldKeys* left_keys_ = nullptr;
   std::optional<std::vector<ReadyItem>> overdue_;
   std::set<Seq> passed_over_, left_out_;
   std::map<std::string, Rows> answers_;

@@ -181,7 +181,7 @@ void PgTables::put_key_writes(std::vector<Statement>& writes) {
     slot.is_changed = false;
     slot.is_held = true;
     if (slot.now && !slot.stored) {
-      if (new_keys_) new_keys_->push_back(hash);
+      if (new_keys_) new_keys_->emplace_back(hash, slot.tenant);
       made.add(hash);
       of.add(slot.tenant);
       made_seq.add(*slot.now);
