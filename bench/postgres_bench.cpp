@@ -105,7 +105,7 @@ int run(int argc, char** argv) {
   } else if (what == "grow") {
     run_grow(url, number);
   } else if (what == "guard") {
-    run_guard(url, static_cast<double>(number));
+    run_guard(url, static_cast<int>(number));
   } else if (what == "letters") {
     run_letters(url, number);
   } else if (what == "security") {

@@ -74,9 +74,9 @@ class Bench {
 };
 
 // postgres_latency.cpp: times of single calls, in ms.
-std::vector<double> time_guards(const std::string& url, double seconds);
+std::vector<double> time_guards(const std::string& url, int seconds);
 std::vector<double> time_letters(Bench& bench, const std::string& url, std::uint64_t count);
-void run_guard(const std::string& url, double seconds);
+void run_guard(const std::string& url, int seconds);
 void run_letters(const std::string& url, std::uint64_t count);
 
 // postgres_security.cpp

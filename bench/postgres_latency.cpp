@@ -16,25 +16,44 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// 200 calls a second from four callers, each at its own times; how long each took, in ms, but for the first second.
-std::vector<double> time_calls(double seconds, const std::function<std::function<double(int)>(int)>& caller) {
+constexpr int kCallers = 4;
+constexpr auto kEvery = 20ms;  // each of them: 200 calls a second in all
+
+// One of the callers' call, which times what it is about: ms.
+using Call = std::function<double(int number)>;
+
+struct Times {
+  std::vector<double> calls;
+  std::vector<double> late;  // by how much the machine let a caller that slept go on too late, just before its call
+};
+
+// Calls of several kinds, each at 200/s: a second of the one, a second of the next, and round again. So what the
+// machine does meanwhile befalls all of them alike. The first of each kind only warms it.
+std::vector<Times> time_in_turn(int rounds, const std::vector<std::function<Call(int caller)>>& kinds) {
+  std::vector<Times> times(kinds.size());
+  std::vector<std::vector<Call>> calls(kinds.size());
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    for (int caller = 0; caller < kCallers; ++caller) calls[kind].push_back(kinds[kind](caller));
   std::mutex mutex;
-  std::vector<double> all;
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < 4; ++thread)
-    threads.emplace_back([&, thread] {
-      const auto call = caller(thread);
-      const auto start = Stopwatch::now();
-      for (int i = 0; seconds_since(start) < seconds; ++i) {
-        std::this_thread::sleep_until(start + i * 20ms + thread * 5ms);
-        const bool is_warm = seconds_since(start) > 1;
-        const double one = call(i);
-        const std::lock_guard lock(mutex);
-        if (is_warm) all.push_back(one);
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  return all;
+  const auto run = [&](std::size_t kind, int caller, int round, Stopwatch::time_point start) {
+    for (int i = 0; i < 1s / kEvery; ++i) {
+      const auto at = start + i * kEvery + caller * kEvery / kCallers;
+      std::this_thread::sleep_until(at);
+      const double late = seconds_since(at) * 1e3;
+      const double one = calls[kind][static_cast<std::size_t>(caller)](round * (1s / kEvery) + i);
+      if (round == 0) continue;
+      const std::lock_guard lock(mutex);
+      times[kind].calls.push_back(one);
+      times[kind].late.push_back(late);
+    }
+  };
+  for (int round = 0; round <= rounds; ++round)
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      std::vector<std::jthread> callers;
+      for (int caller = 0; caller < kCallers; ++caller)
+        callers.emplace_back(run, kind, caller, round, Stopwatch::now() + 5ms);
+    }
+  return times;
 }
 
 template <class Work>
@@ -44,75 +63,87 @@ double timed_ms(Work work) {
   return seconds_since(from) * 1e3;
 }
 
-}  // namespace
-
 // A claim through begin_run with its settlement after it; the claim alone is timed. Keys are new with every call.
-std::vector<double> time_guards(const std::string& url, double seconds) {
-  static std::atomic<int> calls{0};
-  return time_calls(seconds, [&, nth = calls++](int thread) {
+std::function<Call(int)> guard_by(const std::string& url) {
+  static std::atomic<int> kinds{0};
+  return [url, nth = kinds++](int caller) {
     const auto session = std::make_shared<Psql>(url);
     session->run("SET app.current_tenant = 'default'");
-    return [session, thread, nth](int i) {
+    return [session, caller, nth](int i) {
       std::string row;
       const double guard = timed_ms([&] {
         row = session->run(
-            fmt::format("SELECT run::text || ' ' || fence FROM latchkey.begin_run('g', 'k{}-{}-{}')", nth, thread, i));
+            fmt::format("SELECT run::text || ' ' || fence FROM latchkey.begin_run('g', 'k{}-{}-{}')", nth, caller, i));
       });
       const auto space = row.find(' ');
       session->run(
           fmt::format("SELECT latchkey.complete_run('{}', {}, '{{}}')", row.substr(0, space), row.substr(space + 1)));
       return guard;
     };
-  });
+  };
 }
 
-// The guard alone and with its settlement: through the SQL functions, and through the store as HTTP's handlers call it;
-// and what one plain insert takes there, with an update of its row after it, as a commit waits for those of others. One
-// after the other, each at 200/s.
-void run_guard(const std::string& url, double seconds) {
-  Bench bench(url);
+// One plain insert, with an update of its row after it: a commit waits for those of others.
+std::function<Call(int)> insert_by(const std::string& url) {
   Psql(url).run("CREATE TABLE IF NOT EXISTS public.plain (id bigserial PRIMARY KEY, t text)");
-  const auto plain = time_calls(seconds, [&](int) {
-    const auto session = std::make_shared<Psql>(url);
-    return [session](int) {
+  return [url](int) {
+    return [session = std::make_shared<Psql>(url)](int) {
       std::string id;
       const double insert =
           timed_ms([&] { id = session->run("INSERT INTO public.plain (t) VALUES ('x') RETURNING id"); });
       session->run("UPDATE public.plain SET t = 'y' WHERE id = " + id);
       return insert;
     };
-  });
-  const auto guards = time_guards(url, seconds);
-  const auto claims = time_calls(seconds, [&](int thread) {
-    return [&bench, thread](int i) {
+  };
+}
+
+// Through the store, as HTTP's handlers call it.
+std::function<Call(int)> claim_by(Store& store) {
+  return [&store](int caller) {
+    return [&store, caller](int i) {
       ClaimRequest claim;
       claim.function = "h";
-      claim.key = fmt::format("k{}-{}", thread, i);
+      claim.key = fmt::format("k{}-{}", caller, i);
       claim.key_hash = compute_key_hash(claim.tenant, claim.function, claim.key);
       std::optional<Won> won;
       std::binary_semaphore answered{0};
       const double guard = timed_ms([&] {
-        bench.store().claim(std::move(claim), [&](Result<ClaimReply> reply) {
+        store.claim(std::move(claim), [&](Result<ClaimReply> reply) {
           require(reply.has_value(), "a claim failed");
           won = std::get<Won>(*reply);
           answered.release();
         });
         answered.acquire();
       });
-      bench.store().settle({{.id = won->run.id(), .fence = won->fence, .ending = Complete{}}},
-                           [&](Result<std::vector<SettleReply>> reply) {
-                             require(reply.has_value(), "a settle failed");
-                             answered.release();
-                           });
+      store.settle({{.id = won->run.id(), .fence = won->fence, .ending = Complete{}}},
+                   [&](Result<std::vector<SettleReply>> reply) {
+                     require(reply.has_value(), "a settle failed");
+                     answered.release();
+                   });
       answered.acquire();
       return guard;
     };
-  });
+  };
+}
+
+}  // namespace
+
+std::vector<double> time_guards(const std::string& url, int seconds) {
+  return time_in_turn(seconds, {guard_by(url)}).front().calls;
+}
+
+// The guard alone: through the SQL functions and through the store; and beside them a plain insert, and how late those
+// who call are let go on.
+void run_guard(const std::string& url, int seconds) {
+  Bench bench(url);
+  const auto times = time_in_turn(seconds, {insert_by(url), guard_by(url), claim_by(bench.store())});
+  const Times &insert = times[0], &guard = times[1], &claim = times[2];
   fmt::print(
       "{{\"insert_p50_ms\": {:.2f}, \"insert_p99_ms\": {:.2f}, \"guard_p50_ms\": {:.2f}, \"guard_p99_ms\": {:.2f}, "
-      "\"claim_p50_ms\": {:.2f}, \"claim_p99_ms\": {:.2f}, \"count\": {}}}\n",
-      percentile(plain, 0.5), percentile(plain, 0.99), percentile(guards, 0.5), percentile(guards, 0.99),
-      percentile(claims, 0.5), percentile(claims, 0.99), guards.size());
+      "\"claim_p50_ms\": {:.2f}, \"claim_p99_ms\": {:.2f}, \"late_p99_ms\": {:.2f}, \"count\": {}}}\n",
+      percentile(insert.calls, 0.5), percentile(insert.calls, 0.99), percentile(guard.calls, 0.5),
+      percentile(guard.calls, 0.99), percentile(claim.calls, 0.5), percentile(claim.calls, 0.99),
+      percentile(guard.late, 0.99), guard.calls.size());
 }
 
 // From the settlement that fails for good to its notification, one at a time.
