@@ -30,7 +30,7 @@ Fault read_role(TokenBody& body, const JsonValue& value) {
   return std::nullopt;
 }
 
-constexpr std::array kMembers{
+constexpr std::array kTokenMembers{
     Member<TokenBody>{"name", [](auto& body, auto& value) { return read_text(value, body.name); }},
     Member<TokenBody>{"role", read_role},
     Member<TokenBody>{"tenants", [](auto& body, auto& value) { return read_texts(value, body.tenants); }},
@@ -100,7 +100,7 @@ void list_tokens(Call call) {
 }
 
 void create_token(Call call) {
-  auto body = read_body(call.request, kMembers);
+  auto body = read_body(call.request, kTokenMembers);
   if (!body) return call.answer.send_error(body.error());
   // An org-admin's tokens are its own tenants' unless it says otherwise.
   if (body->tenants.empty() && body->role != Role::admin) body->tenants = call.principal->tenants;

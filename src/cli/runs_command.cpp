@@ -131,7 +131,7 @@ void add_list(CLI::App& runs, const CliContext& context) {
   });
 }
 
-void add_retry(CLI::App& runs, const CliContext& context) {
+void add_run_retry(CLI::App& runs, const CliContext& context) {
   auto retry = std::make_shared<RetryByHand>();
   CLI::App* const command =
       add_id_command(runs, "retry", "Open a failed run again; the next call of its key runs it", context,
@@ -141,7 +141,7 @@ void add_retry(CLI::App& runs, const CliContext& context) {
   command->add_flag("--fresh-effect-key", retry->fresh_effect_key, "Let the sink see it as another request");
 }
 
-void add_resolve(CLI::App& runs, const CliContext& context) {
+void add_run_resolve(CLI::App& runs, const CliContext& context) {
   auto resolve = std::make_shared<ResolveOptions>();
   CLI::App* const command =
       add_id_command(runs, "resolve", "Say what became of a run that is in doubt", context,
@@ -177,8 +177,8 @@ void add_runs_command(CLI::App& app, const CliContext& context) {
                  [&out](Desk& desk, Uuid id, const IdOptions& options) {
                    return show(out, desk.move_run(id, CancelByHand{}), options);
                  });
-  add_retry(*runs, context);
-  add_resolve(*runs, context);
+  add_run_retry(*runs, context);
+  add_run_resolve(*runs, context);
   add_runs_watch(*runs, context);
 }
 

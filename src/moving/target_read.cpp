@@ -16,7 +16,7 @@ using pg::Rows;
 
 namespace {
 
-constexpr std::int64_t kPage = 250;
+constexpr std::int64_t kRowsAtOnce = 250;
 constexpr std::int64_t kBeforeAll = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
@@ -29,14 +29,14 @@ void Target::read_runs(Sink& into) {
       "LEFT JOIN latchkey.duplicates d ON d.seq = r.seq WHERE r.seq < $1 ORDER BY r.seq DESC LIMIT $2";
   constexpr int kHasKey = pg::kHeadColumnCount + pg::kStateColumnCount, kSeen = kHasKey + 1;
   for (std::int64_t before = kBeforeAll;;) {
-    const Rows rows = run({kSql, Params().add(before).add(kPage)});
+    const Rows rows = run({kSql, Params().add(before).add(kRowsAtOnce)});
     for (int row = 0; row < rows.size(); ++row) {
       MovedRun moved{.run = pg::read_run(rows, row), .has_key = rows.boolean(row, kHasKey)};
       if (!rows.is_null(row, kSeen)) moved.duplicates = decode_duplicates(rows.bytes(row, kSeen));
       into.add_run(moved);
       before = rows.integer(row, 0);
     }
-    if (rows.size() < kPage) return;
+    if (rows.size() < kRowsAtOnce) return;
   }
 }
 
@@ -46,12 +46,12 @@ void Target::read_waits(Sink& into) {
     const Rows rows = run(
         {"SELECT predecessor, dependent, run FROM latchkey.waits WHERE (predecessor, dependent) > ($1, $2) ORDER BY "
          "predecessor, dependent LIMIT $3",
-         Params().add(last.predecessor).add(last.dependent).add(kPage)});
+         Params().add(last.predecessor).add(last.dependent).add(kRowsAtOnce)});
     for (int row = 0; row < rows.size(); ++row) {
       last = {rows.integer(row, 0), rows.integer(row, 1), rows.uuid(row, 2)};
       into.add_wait(last);
     }
-    if (rows.size() < kPage) return;
+    if (rows.size() < kRowsAtOnce) return;
   }
 }
 
@@ -59,14 +59,14 @@ void Target::read_letters(Sink& into) {
   for (std::int64_t before = kBeforeAll;;) {
     const Rows rows = run({"SELECT " + pg::sql().letter_columns +
                                " FROM latchkey.dead_letters WHERE number < $1 ORDER BY number DESC LIMIT $2",
-                           Params().add(before).add(kPage)});
+                           Params().add(before).add(kRowsAtOnce)});
     for (int row = 0; row < rows.size(); ++row) {
       const DeadLetter letter = pg::read_letter(rows, row);
       into.add_letter(letter);
       read_members(letter, into);
       before = pg::seq_in(letter.id);
     }
-    if (rows.size() < kPage) return;
+    if (rows.size() < kRowsAtOnce) return;
   }
 }
 
@@ -82,14 +82,14 @@ void Target::read_members(const DeadLetter& letter, Sink& into) {
     const std::string page =
         " FROM latchkey.dead_letter_members WHERE letter = $1 AND (seq, generation) > ($2, $3) ORDER BY seq, "
         "generation LIMIT $4";
-    const Rows rows = run({"SELECT " + pg::sql().member_columns + page, from().add(kPage)});
+    const Rows rows = run({"SELECT " + pg::sql().member_columns + page, from().add(kRowsAtOnce)});
     const Rows steps =
         run({"SELECT m.run, s.generation, s.kind, s.actor, s.at, s.note FROM (SELECT seq, generation, "
              "run" +
                  page +
                  ") m JOIN latchkey.dead_letter_steps s ON s.seq = m.seq AND s.generation = "
                  "m.generation ORDER BY s.kind",
-             from().add(kPage)});
+             from().add(kRowsAtOnce)});
     std::map<std::pair<Uuid, std::int64_t>, std::vector<MemberStep>> taken;
     for (int row = 0; row < steps.size(); ++row)
       taken[{steps.uuid(row, 0), steps.integer(row, 1)}].push_back(
@@ -103,7 +103,7 @@ void Target::read_members(const DeadLetter& letter, Sink& into) {
       into.add_member(member, letter);
       after = latchkey::place_of(member);
     }
-    if (rows.size() < kPage) return;
+    if (rows.size() < kRowsAtOnce) return;
   }
 }
 
