@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "store/postgres/hosts.hpp"
+#include "store/postgres/lookup.hpp"
 #include "store/postgres/pg_store.hpp"
 #include "store/postgres/statements.hpp"
 #include "store/postgres/transaction_settings.hpp"
@@ -49,8 +50,9 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
   for (std::size_t i = 0;; ++i) {
     std::optional<Failure> failure;
     try {
-      co_return co_await Connection::connect(waits_, hosts[i].conninfo,
-                                             std::min(hosts[i].patience, settings_.reply_max));
+      const Duration limit = std::min(hosts[i].patience, settings_.reply_max);
+      const std::string conninfo = co_await look_up(waits_, hosts[i].conninfo, limit);
+      co_return co_await Connection::connect(waits_, conninfo, limit);
     } catch (const Failure& found) {
       failure.emplace(found);
     }
