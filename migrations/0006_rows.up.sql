@@ -42,12 +42,12 @@ BEGIN
 END $$;
 
 -- Whether somebody is inserting each of these keys in a transaction that is still open. No row can be seen or locked then:
--- whether one would have to wait is found out by trying, and undone; for 50 ms in all: of those after that nothing is said.
-CREATE FUNCTION latchkey.are_held(hashes uuid[]) RETURNS SETOF boolean LANGUAGE plpgsql VOLATILE
+-- whether one would have to wait is found out by trying, and undone; for so long in all: of those after that nothing is said.
+CREATE FUNCTION latchkey.are_held(hashes uuid[], most_ms bigint) RETURNS SETOF boolean LANGUAGE plpgsql VOLATILE
 SET lock_timeout = '1ms' SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
   one uuid;
-  ends constant timestamptz := clock_timestamp() + interval '50 ms';
+  ends constant timestamptz := clock_timestamp() + most_ms * interval '1 ms';
 BEGIN
   FOREACH one IN ARRAY hashes LOOP
     EXIT WHEN clock_timestamp() > ends;

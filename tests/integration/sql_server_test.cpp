@@ -150,7 +150,7 @@ TEST_F(SqlServer, WhatOthersMadeOnItsPathIsNeverCalled) {
     reader.execute(std::string("SELECT * FROM latchkey.") + view);
   reader.execute(
       "SELECT latchkey.begin_run('f', 'k'); SELECT latchkey.enqueue('f', 'j', delay => '1 h'); "
-      "SELECT latchkey.are_held('{00000000-0000-4000-8000-000000000001}'); SELECT latchkey.check_security()");
+      "SELECT latchkey.are_held('{00000000-0000-4000-8000-000000000001}', 50); SELECT latchkey.check_security()");
 }
 
 // Or what PostgreSQL has itself, where the path puts somebody's schema before its own.

@@ -20,7 +20,7 @@ RETURNING at
 SELECT pg_backend_pid()::bigint, now()::text
 
 -- name: are_held
-SELECT latchkey.are_held($1)
+SELECT latchkey.are_held($1, $2)
 -- name: wait_hardly
 -- For a letter that somebody may be making: it is enough to see that.
 SELECT set_config('lock_timeout', '1ms', true)

@@ -5,15 +5,23 @@
 namespace latchkey::pg {
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr auto kCrowd = HeldKeys::kCrowd + 1;
+
 TenantKey key_of(const std::string& tenant, std::uint64_t number) { return {make_uuid_v7({}, number, 7), tenant}; }
 
-void hold(HeldKeys& held, const std::string& tenant, std::uint64_t from, std::uint64_t to) {
-  for (; from <= to; ++from) held.note(key_of(tenant, from), true);
+void hold(HeldKeys& held, const std::string& tenant, std::uint64_t from, std::uint64_t to, Duration now = 0ms) {
+  for (; from <= to; ++from) held.note(key_of(tenant, from), true, now);
+}
+
+bool must_be_seen(HeldKeys& held, const TenantKey& key, Duration now = 0ms) {
+  return held.must_be_seen(key.first, key.second, now);
 }
 
 std::vector<TenantKey> look(HeldKeys& held, std::size_t limit) {
-  const auto keys = held.next(limit);
-  for (const auto& key : keys) held.note(key, true);
+  const auto keys = held.next_held(limit);
+  for (const auto& key : keys) held.note(key, true, 0ms);
   return keys;
 }
 
@@ -41,40 +49,66 @@ TEST(HeldKeys, EachOfATenantsHasItsTurn) {
   EXPECT_EQ(look(held, 3), (std::vector{key_of("a", 4), key_of("a", 5), key_of("a", 1)}));
 }
 
-TEST(HeldKeys, NewKeysOfWhoHoldsACrowdAreSeenFirst) {
+TEST(HeldKeys, NewKeysOfACrowdAreSeenFirst) {
   HeldKeys held;
-  const TenantKey one = key_of("a", 100), other = key_of("a", 101), elsewhere = key_of("b", 102);
-  hold(held, "a", 1, HeldKeys::kCrowd);
-  EXPECT_FALSE(held.must_be_seen(one.first, one.second));
-  hold(held, "a", HeldKeys::kCrowd + 1, HeldKeys::kCrowd + 1);
-  EXPECT_TRUE(held.must_be_seen(one.first, one.second));
-  EXPECT_TRUE(held.must_be_seen(other.first, other.second));
-  EXPECT_FALSE(held.must_be_seen(elsewhere.first, elsewhere.second));
+  const TenantKey one = key_of("a", 100), other = key_of("a", 101);
+  hold(held, "a", 1, kCrowd - 1);
+  EXPECT_FALSE(must_be_seen(held, one)) << "it is not yet one";
+  hold(held, "a", kCrowd, kCrowd);
+  EXPECT_TRUE(must_be_seen(held, one));
+  EXPECT_TRUE(must_be_seen(held, other));
+  EXPECT_FALSE(must_be_seen(held, key_of("b", 102)));
   EXPECT_TRUE(held.contains(one.first));
-  EXPECT_EQ(held.next(4), (std::vector{other, key_of("a", 1), one, key_of("a", 2)})) << "the newest first";
+  EXPECT_EQ(held.next_unseen(4), (std::vector{other, one})) << "the newest first";
+  EXPECT_EQ(held.next_held(100).size(), kCrowd);
 }
 
-TEST(HeldKeys, OneThatIsFreeMayBeMade) {
+TEST(HeldKeys, ThoseThatAreHeldForLongAreNoCrowd) {
   HeldKeys held;
   const TenantKey one = key_of("a", 100);
-  hold(held, "a", 1, HeldKeys::kCrowd + 1);
-  ASSERT_TRUE(held.must_be_seen(one.first, one.second));
-  held.note(one, false);
+  const Duration later = HeldKeys::kWithin + 1ms;
+  hold(held, "a", 1, kCrowd);
+  ASSERT_TRUE(must_be_seen(held, one));
+  hold(held, "a", 1, kCrowd, later);  // looked at once more
+  held.tidy(later);
+  EXPECT_FALSE(held.contains(one.first)) << "it is no longer kept from being made";
+  EXPECT_FALSE(must_be_seen(held, one, later));
+  EXPECT_EQ(held.next_held(100).size(), kCrowd);
+}
+
+TEST(HeldKeys, OneThatIsFreeMayBeMadeForAWhile) {
+  HeldKeys held;
+  const TenantKey one = key_of("a", 100);
+  hold(held, "a", 1, kCrowd);
+  ASSERT_TRUE(must_be_seen(held, one));
+  held.note(one, false, 0ms);
   EXPECT_FALSE(held.contains(one.first));
-  EXPECT_FALSE(held.must_be_seen(one.first, one.second));
-  held.forget_free();
-  EXPECT_TRUE(held.must_be_seen(one.first, one.second)) << "it is long ago";
+  held.tidy(1s);
+  EXPECT_FALSE(must_be_seen(held, one, 1s));
+  held.tidy(1min);
+  hold(held, "a", 201, 200 + kCrowd, 1min);
+  EXPECT_TRUE(must_be_seen(held, one, 1min)) << "it is long ago";
 }
 
 TEST(HeldKeys, NothingIsLeftOfWhatIsFree) {
   HeldKeys held;
   hold(held, "a", 1, 20);
-  held.must_be_seen(key_of("a", 21).first, "a");
-  for (const auto& key : held.next(100)) held.note(key, false);
+  ASSERT_TRUE(must_be_seen(held, key_of("a", 21)));
+  for (const auto& key : held.next_held(100)) held.note(key, false, 0ms);
+  for (const auto& key : held.next_unseen(100)) held.note(key, false, 0ms);
   EXPECT_TRUE(held.empty());
-  EXPECT_TRUE(held.next(1).empty());
-  held.note(key_of("a", 1), false);
+  EXPECT_TRUE(held.next_held(1).empty());
+  held.note(key_of("a", 1), false, 0ms);
   EXPECT_TRUE(held.empty()) << "nobody asked for it";
+}
+
+TEST(HeldKeys, WhatWaitsForItsFirstLookIsBounded) {
+  HeldKeys held;
+  hold(held, "a", 1, kCrowd);
+  for (std::uint64_t i = 100; i < 20'100; ++i) ASSERT_TRUE(must_be_seen(held, key_of("a", i)));
+  EXPECT_EQ(held.next_unseen(100'000).size(), 10'000u);
+  EXPECT_TRUE(held.contains(key_of("a", 20'099).first));
+  EXPECT_FALSE(held.contains(key_of("a", 100).first));
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ Task<bool> PostgresStore::learns_who_holds(std::unique_ptr<Connection>& connecti
   if (!connection) co_return is_another;
   // Where it cannot be found out, whoever tries next meets it again.
   try {
-    is_another |= co_await find_held(*connection, std::exchange(attempt.keys, {}));
+    is_another |= co_await find_held(*connection, std::exchange(attempt.keys, {}), kLookMost);
     is_another |= co_await find_held_letters(*connection, std::exchange(attempt.letters, {}));
   } catch (const Failure&) {
     connection.reset();
@@ -193,7 +193,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   attempt.keys.clear();
   tables.tell_new_letters(attempt.letters);
   tables.tell_new_keys(attempt.keys);
-  tables.leave_keys(held_);
+  tables.leave_keys(held_, host_.elapsed());
   Needs needs;
   std::vector<PgCommand*> left;
   for (const auto& command : batch) {

@@ -24,18 +24,18 @@ bool PostgresStore::is_held(PgCommand& command) const {
 }
 
 // Looks which of these are held: what wants one of them goes apart at once, and nothing else waits with it.
-Task<bool> PostgresStore::find_held(Connection& connection, std::vector<TenantKey> keys) {
+Task<bool> PostgresStore::find_held(Connection& connection, std::vector<TenantKey> keys, Duration most) {
   if (keys.empty()) co_return false;
   Column hashes{Type::uuid};
   for (const auto& [key, tenant] : keys) hashes.add(key);
   begin(connection);
-  connection.add({sql().are_held, Params().add(hashes)});
+  connection.add({sql().are_held, Params().add(hashes).add(most.count())});
   connection.add(sql().rollback);
   const auto results = co_await connection.run(settings_.reply_max);
   const Rows& seen = results[results.size() - 2];
   bool are_any = false;
   for (int row = 0; row < seen.size(); ++row) {
-    held_.note(keys.at(static_cast<std::size_t>(row)), seen.boolean(row, 0));
+    held_.note(keys.at(static_cast<std::size_t>(row)), seen.boolean(row, 0), host_.elapsed());
     are_any |= seen.boolean(row, 0);
   }
   if (are_any) slow_wake_.ring();
@@ -43,13 +43,14 @@ Task<bool> PostgresStore::find_held(Connection& connection, std::vector<TenantKe
 }
 
 Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) {
-  std::vector<TenantKey> some = held_.next(kHeldAtOnce);
+  held_.tidy(host_.elapsed());
   std::map<LetterName, DeadLetter> letters;
   if (host_.elapsed() >= letters_seen_ + kLettersEvery) letters = held_letters_;
-  if (some.empty() && letters.empty()) co_return;
+  if (held_.empty() && letters.empty()) co_return;
   try {
     if (!connection || connection->is_lost()) connection = co_await connect();
-    co_await find_held(*connection, std::move(some));
+    co_await find_held(*connection, held_.next_held(kLooksMost), kLookAtHeld);
+    co_await find_held(*connection, held_.next_unseen(kLooksMost), kLookAtUnseen);
     if (!letters.empty()) co_await find_held_letters(*connection, std::move(letters));
   } catch (const Failure&) {
     connection.reset();

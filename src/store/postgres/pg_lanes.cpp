@@ -50,21 +50,36 @@ Task<void> PostgresStore::work_slowly() {
     if (slow_.empty() && lanes_left_ == 0) co_return;
     co_await host_.wait(kSlowPause);
     co_await look_at_held(connection);
-    const bool closing = is_closing();
-    Batch batch;
-    for (Slow& one : std::exchange(slow_, {})) {
-      if (closing || host_.elapsed() - one.since > settings_.patience) {
-        const Error held = refuse_held();
-        one.command->finish(&held);
-      } else {
-        one.command->held_since = one.since;
-        const bool waits = batch.size() >= settings_.batch || is_held(*one.command);
-        waits ? put_aside(std::move(one.command)) : batch.push_back(std::move(one.command));
-      }
-    }
+    Batch batch = pick_slow();
     if (!batch.empty()) co_await apply_batch(connection, std::move(batch));
-    held_.forget_free();
   }
+}
+
+// Those that may be tried again: one of each tenant, then another of each. Who has waited for too long is refused.
+PostgresStore::Batch PostgresStore::pick_slow() {
+  const bool closing = is_closing();
+  const Duration now = host_.elapsed();
+  std::map<std::string, std::deque<std::unique_ptr<PgCommand>>> ready;
+  for (Slow& one : std::exchange(slow_, {})) {
+    if (closing || now - one.since > settings_.patience) {
+      const Error held = refuse_held();
+      one.command->finish(&held);
+      continue;
+    }
+    one.command->held_since = one.since;
+    const bool waits = is_held(*one.command);
+    waits ? put_aside(std::move(one.command)) : ready[one.command->tenant].push_back(std::move(one.command));
+  }
+  Batch batch;
+  while (!ready.empty() && batch.size() < settings_.batch)
+    for (auto of = ready.begin(); of != ready.end();) {
+      batch.push_back(std::move(of->second.front()));
+      of->second.pop_front();
+      of = of->second.empty() ? ready.erase(of) : std::next(of);
+    }
+  for (auto& [tenant, rest] : ready)
+    for (auto& command : rest) put_aside(std::move(command));
+  return batch;
 }
 
 void PostgresStore::put_aside(std::unique_ptr<PgCommand> command) {

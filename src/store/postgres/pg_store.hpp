@@ -66,6 +66,7 @@ class PgCommand {
   std::size_t bytes = 0;                  // that it brings along, about
   std::optional<Duration> held_since;     // since when somebody's open transaction has held it up
   std::optional<std::vector<Uuid>> keys;  // that it plans to read, once that was asked
+  std::string tenant;                     // empty: nobody's, or everybody's
 };
 
 class PostgresStore final : public Store, private Records {
@@ -117,7 +118,7 @@ class PostgresStore final : public Store, private Records {
 
   template <class T, class Plan, class Apply>
   void submit(Done<T> done, Plan plan, Apply apply, std::size_t bytes = 0,
-              PgCommand::Manner manner = PgCommand::Manner::whole);
+              PgCommand::Manner manner = PgCommand::Manner::whole, std::string tenant = {});
   // Many, each on its own: `plan(needs, request)`. What is held is asked for again by itself, all that has the same
   // `name(request)` in its order; the others do not wait for it, the answer does.
   template <auto one, class Request, class Reply, class Plan, class Name>
@@ -155,8 +156,11 @@ class PostgresStore final : public Store, private Records {
   static constexpr std::size_t kBatchBytes = 16 << 20;
   static constexpr Duration kRefuseEvery = std::chrono::milliseconds{250};
   static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
-  // A look at so many takes 50 ms at most: what it does not come to has its turn at the next.
-  static constexpr std::size_t kHeldAtOnce = 256;
+  // How long a look at keys takes at most: what it does not come to has its turn at the next. Where one is free that
+  // takes 20 µs, else a millisecond.
+  static constexpr Duration kLookMost = std::chrono::milliseconds{50};
+  static constexpr Duration kLookAtHeld = std::chrono::milliseconds{16}, kLookAtUnseen = kLookMost - kLookAtHeld;
+  static constexpr std::size_t kLooksMost = 512;
   // How often letters that somebody is making are looked at: each look leaves a dead row.
   static constexpr Duration kLettersEvery = std::chrono::milliseconds{200};
   static constexpr Duration kLeftOutFor = std::chrono::seconds{1};
@@ -223,9 +227,10 @@ class PostgresStore final : public Store, private Records {
   Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Attempt& attempt,
                   Instant& now);
   void put_aside(std::unique_ptr<PgCommand> command);
+  Batch pick_slow();
   // pg_held.cpp
   bool is_held(PgCommand& command) const;
-  Task<bool> find_held(pg::Connection& connection, std::vector<pg::TenantKey> keys);
+  Task<bool> find_held(pg::Connection& connection, std::vector<pg::TenantKey> keys, Duration most);
   Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
   Task<bool> find_held_letters(pg::Connection& connection, std::map<pg::LetterName, DeadLetter> letters);
   Task<bool> is_being_made(pg::Connection& connection, const DeadLetter& letter);

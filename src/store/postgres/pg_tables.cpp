@@ -38,6 +38,7 @@ void PgTables::undo_to(std::size_t steps, std::size_t runs) {
 void PgTables::undo_command() {
   needs_.fences += 2 * fences_drawn_;
   undo_to(0, 0);
+  changed_ = changed_before_;
 }
 
 // --- what was read --------------------------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
   remember(keys_, name);
   KeySlot& slot = keys_[name];
   const bool is_new = seq && !slot.now && !slot.stored;
-  if (is_new && left_keys_ && left_keys_->must_be_seen(name, head.tenant)) throw Held{};
+  defers_ |= is_new && left_keys_ && left_keys_->must_be_seen(name, head.tenant, left_at_);
   slot.now = seq;
   slot.is_changed = true;
   slot.tenant = head.tenant;
@@ -187,7 +188,7 @@ std::optional<Run> PgTables::find(RunId id) {
 
 std::optional<Run> PgTables::find_latest(const KeyName& name) {
   const Uuid key = name_key(name.hash);
-  if (busy_keys_.contains(key) || (left_keys_ && left_keys_->contains(key))) throw Held{};
+  if (busy_keys_.contains(key) || (left_keys_ && left_keys_->is_held(key))) throw Held{};
   const auto at = keys_.find(key);
   if (at == keys_.end()) {
     needs_.keys.insert(key);

@@ -108,24 +108,34 @@ class PgTables final : public Tables {
     written_before_ = !own_writes_.empty();
     in_turn_ = false;
     lacks_ = false;
+    defers_ = false;
     fences_drawn_ = 0;
-    begin_request();
+    changed_before_ = begin_request().changed;
   }
   // Something was missing: what others lack is found out as well, and then all is asked for at once.
   void go_again() { lacks_ = true; }
-  // Throws when something was.
+  // Throws when something was, or is to be looked at first: all of that is known then.
   void end_command() const {
     if (lacks_) throw Missing{};
+    end_request();
   }
   // To where one request of several is undone.
   struct Mark {
     std::size_t steps, runs;
+    bool changed;
   };
   Mark begin_request() {
     peeked_.clear();
-    return {undo_.size(), undo_runs_.size()};
+    return {undo_.size(), undo_runs_.size(), changed_};
   }
-  void undo_request(Mark mark) { undo_to(mark.steps, mark.runs); }
+  void end_request() const {
+    if (defers_) throw Held{};
+  }
+  void undo_request(Mark mark) {
+    undo_to(mark.steps, mark.runs);
+    changed_ = mark.changed;
+    defers_ = false;
+  }
   void undo_command();
   // Tells the cache which runs this batch has made and which it has ended, once that is kept.
   void remember_heads();
@@ -146,7 +156,7 @@ class PgTables final : public Tables {
   void tell_new_keys(std::vector<TenantKey>& keys) { new_keys_ = &keys; }
   // Somebody is inserting these: whoever asks for one finds it Held. So does who would make one that must be seen
   // first.
-  void leave_keys(HeldKeys& keys) { left_keys_ = &keys; }
+  void leave_keys(HeldKeys& keys, Duration now) { left_keys_ = &keys, left_at_ = now; }
   // Whether it has looked for what is overdue.
   bool has_swept() const { return overdue_.has_value(); }
   // Whether this batch has written jobs that may be taken.
@@ -308,6 +318,7 @@ class PgTables final : public Tables {
   std::map<LetterName, DeadLetter>* new_letters_ = nullptr;
   std::vector<TenantKey>* new_keys_ = nullptr;
   HeldKeys* left_keys_ = nullptr;
+  Duration left_at_{};
   std::optional<std::vector<ReadyItem>> overdue_;
   std::set<Seq> passed_over_, left_out_;
   std::map<std::string, Rows> answers_;
@@ -318,12 +329,13 @@ class PgTables final : public Tables {
   std::uint64_t fences_drawn_ = 0;  // by this command
   std::optional<Instant> first_deadline_;
   std::vector<std::shared_ptr<const RunHead>> made_heads_;
-  std::vector<Seq> done_;  // settled or erased by this batch
-  bool changed_ = false;
+  std::vector<Seq> done_;                          // settled or erased by this batch
+  bool changed_ = false, changed_before_ = false;  // before this command
   bool has_queued_ = false;
   bool has_met_keys_ = false;
   bool in_turn_ = false;
   bool lacks_ = false;
+  bool defers_ = false;          // a key of it is to be looked at first
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;

@@ -72,7 +72,9 @@ auto each_apart(Many<Request> requests, Name name) {
       const PgTables::Mark mark = tables.begin_request();
       try {
         if (!held.empty() && held.contains(name(request))) throw Held{};
-        parts.replies.push_back(one(with, request));
+        auto reply = one(with, request);
+        tables.end_request();
+        parts.replies.push_back(std::move(reply));
       } catch (const Missing&) {
         tables.undo_request(mark);
         tables.go_again();
@@ -130,6 +132,9 @@ void plan_key(Needs& needs, const EnqueueRequest& request) {
   (request.after.empty() ? needs.new_keys : needs.keys).insert(name_key(*hash));
 }
 
+std::string tenant_of(const EnqueueRequest& request) { return request.tenant; }
+std::string tenant_of(const SettleRequest& request) { return request.tenant.value_or(""); }
+
 std::size_t bytes_of(const ClaimRequest& request) { return request.input.size(); }
 std::size_t bytes_of(const EnqueueRequest& request) { return request.input.size(); }
 std::size_t bytes_of(const SettleRequest& request) {
@@ -164,11 +169,13 @@ constexpr auto kNothing = [](Needs&) {};
 }  // namespace
 
 template <class T, class Plan, class Apply>
-void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, std::size_t bytes, PgCommand::Manner manner) {
+void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, std::size_t bytes, PgCommand::Manner manner,
+                           std::string tenant) {
   std::unique_ptr<PgCommand> command =
       std::make_unique<TypedCommand<T, Plan, Apply>>(std::move(done), std::move(plan), std::move(apply));
   command->manner = manner;
   command->bytes = bytes;
+  command->tenant = std::move(tenant);
   command->submitted = host_.elapsed();
   {
     const std::lock_guard lock(mutex_);
@@ -184,7 +191,9 @@ void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<
   const auto shared = share(std::move(requests));
   std::size_t bytes = 0;
   for (const Request& request : *shared) bytes += bytes_of(request);
-  if (shared->size() == 1) return submit(std::move(done), plan_all(shared, plan), each<one>(shared), bytes);
+  if (shared->size() == 1)
+    return submit(std::move(done), plan_all(shared, plan), each<one>(shared), bytes, PgCommand::Manner::whole,
+                  tenant_of(shared->front()));
   auto then = [this, shared, plan, name, done = std::move(done)](Result<Parts<Reply>> parts) mutable {
     if (!parts) return done(std::unexpected(parts.error()));
     if (parts->held.empty()) return done(std::move(parts->replies));
@@ -198,7 +207,8 @@ void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<
       for (const std::size_t place : of) heavy += bytes_of(held.emplace_back((*shared)[place]));
       const auto again = share(std::move(held));
       submit<std::vector<Reply>>([all, of](Result<std::vector<Reply>> come) { all->add(of, std::move(come)); },
-                                 plan_all(again, plan), each<one>(again), heavy);
+                                 plan_all(again, plan), each<one>(again), heavy, PgCommand::Manner::whole,
+                                 tenant_of(again->front()));
     }
   };
   submit<Parts<Reply>>(std::move(then), plan_all(shared, plan), each_apart<one>(shared, name), bytes,
@@ -217,7 +227,8 @@ void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
   const auto shared = std::make_shared<const ClaimRequest>(std::move(request));
   submit(
       std::move(done), [shared](Needs& needs) { plan_key(needs, *shared); },
-      [shared](Applying with) { return apply_claim(with, *shared); }, bytes_of(*shared));
+      [shared](Applying with) { return apply_claim(with, *shared); }, bytes_of(*shared), PgCommand::Manner::whole,
+      shared->tenant);
 }
 void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   const auto shared = share(std::move(requests));
