@@ -113,6 +113,40 @@ TEST_F(PostgresHeldCrowd, ASettlementWithManyNewKeysComesThrough) {
   expect_busy(crowd);
 }
 
+// Runs that one tenant's transaction locks, and which it settles all the same: another's have their turn between them.
+TEST_F(PostgresHeldCrowd, SettlementsTakeTurns) {
+  constexpr int kRuns = 2'000;
+  std::vector<std::future<Result<ClaimReply>>> claims;
+  for (int i = 0; i < kRuns; ++i) claims.push_back(ask("a", std::to_string(i)));
+  const auto settle = [&](const std::string& tenant, const Won& won) {
+    auto promise = std::make_shared<std::promise<bool>>();
+    store_->settle({{tenant, won.run.id(), won.fence, Complete{"r", {}}}}, [promise](auto replies) {
+      promise->set_value(replies && std::get<Settled>(replies->front()).changed);
+    });
+    return promise->get_future();
+  };
+  std::vector<Won> runs;
+  for (auto& claim : claims) runs.push_back(std::get<Won>(claim.get().value()));
+  const Won one = win("b", "k");
+  PgClient many(url()), few(url());
+  many.execute("BEGIN; SELECT seq FROM latchkey.states WHERE tenant = 'a' FOR UPDATE");
+  few.execute("BEGIN; SELECT seq FROM latchkey.states WHERE tenant = 'b' FOR UPDATE");
+  std::vector<std::future<bool>> settled;
+  for (const Won& run : runs) settled.push_back(settle("a", run));
+  auto held = settle("b", one);
+  std::this_thread::sleep_for(1s);
+  ASSERT_EQ(held.wait_for(0ms), std::future_status::timeout) << "the test did not test";
+  EXPECT_LT(timed([&] {
+              few.execute("COMMIT");
+              EXPECT_TRUE(held.get());
+            }),
+            kMost);
+  for (const auto& reply : settled)
+    ASSERT_EQ(reply.wait_for(0ms), std::future_status::timeout) << "the test did not test";
+  many.execute("COMMIT");
+  for (auto& reply : settled) EXPECT_TRUE(reply.get());
+}
+
 // Once it is known what is held, whatever else the same tenant does goes on as ever.
 TEST_F(PostgresHeldCrowd, ThatIsKnownSlowsNothing) {
   constexpr int kFew = 100, kJobs = 5'000;
