@@ -115,7 +115,7 @@ TEST_F(PostgresHeldCrowd, ASettlementWithManyNewKeysComesThrough) {
 
 // Runs that one tenant's transaction locks, and which it settles all the same: another's have their turn between them.
 TEST_F(PostgresHeldCrowd, SettlementsTakeTurns) {
-  constexpr int kRuns = 2'000;
+  constexpr int kRuns = 8'000;
   std::vector<std::future<Result<ClaimReply>>> claims;
   for (int i = 0; i < kRuns; ++i) claims.push_back(ask("a", std::to_string(i)));
   const auto settle = [&](const std::string& tenant, const Won& won) {
