@@ -140,7 +140,8 @@ TEST_F(PostgresHeldCrowd, SettlementsTakeTurns) {
               few.execute("COMMIT");
               EXPECT_TRUE(held.get());
             }),
-            kMost);
+            2 * kMost)
+      << "without turns it would be behind all of theirs";
   for (const auto& reply : settled)
     ASSERT_EQ(reply.wait_for(0ms), std::future_status::timeout) << "the test did not test";
   many.execute("COMMIT");
