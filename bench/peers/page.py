@@ -47,7 +47,7 @@ def table(found):
     yield "enqueue one at a time, 50 in flight", "≥ 10 × both", beside(found["single"]["median"], 10)
     yield "the same with 50 % duplicate keys", "≥ 10 × both", beside(found["single-dup"]["median"], 10)
     yield ("claim by key through `begin_run`, 200/s", "p99 < 5 ms",
-           (f"p99 {guard['guard_p99_ms']} ms, p50 {guard['guard_p50_ms']} ; in turn with it, second by second, "
+           (f"p99 {guard['guard_p99_ms']} ms, p50 {guard['guard_p50_ms']}; in turn with it, second by second, "
             f"a plain INSERT {guard['insert_p99_ms']} and {guard['insert_p50_ms']}, through the store {guard['claim_p99_ms']} and "
             f"{guard['claim_p50_ms']}; the callers were let go on {guard['late_p99_ms']} ms late (p99) by the machine alone",
             guard["guard_p99_ms"] < 5))

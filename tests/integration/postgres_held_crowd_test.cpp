@@ -1,8 +1,7 @@
 // A tenant that holds thousands of keys in one transaction, and asks for all of them: it waits for itself, and nobody
 // for it.
-#include <atomic>
 #include <future>
-#include <latch>
+#include <thread>
 
 #include "conformance/store_test.hpp"
 #include "integration/pg_lock_log.hpp"
@@ -16,10 +15,6 @@ class PostgresHeldCrowd : public StoresTest {
   static constexpr int kHeld = 2'000;
   // To see that a key is held takes a millisecond: whoever had to wait for all of them would need longer.
   static constexpr Duration kMost = 700ms, kMostly = 250ms;
-  struct Answers {
-    std::atomic<int> busy{0}, others{0};
-    std::latch all{kHeld};
-  };
 
   std::string url() const { return server_.url(); }
   PgClient user(const std::string& tenant) {

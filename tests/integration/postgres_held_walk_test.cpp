@@ -83,8 +83,8 @@ class PostgresHeldWalk : public PgWalk {
     auto scene = std::make_unique<Scene>(url());
     const auto open = [&](const std::string& at) {
       PostgresSettings settings{.url = at, .lanes = 1, .clock = &scene->clock, .patience = FastClock::kTimes * 10s};
-      if (std::exchange(is_migrated_, true)) return PostgresStore::open(std::move(settings), fast_, random_).value();
-      return migrations::open_postgres(std::move(settings), fast_, random_).value();
+      if (std::exchange(is_migrated_, true)) return PostgresStore::open(std::move(settings), *host_, random_).value();
+      return migrations::open_postgres(std::move(settings), *host_, random_).value();
     };
     scene->store = open(proxy_.url(database()));
     scene->other = open(url());
@@ -132,6 +132,8 @@ class PostgresHeldWalk : public PgWalk {
   }
 
   FastClock fast_;
+  HastyClock hasty_;
+  Clock* host_ = &fast_;  // of the stores
   SystemRandom random_;
   bool is_migrated_ = false;
 };
@@ -156,6 +158,7 @@ TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
 // So many that the next new key is looked at before it is made.
 TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
   constexpr auto kCrowd = pg::HeldKeys::kCrowd + 1;
+  host_ = &hasty_;  // by the other it would be none any more when the next key is asked for
   walk_beside([&](Scene& scene, End end, auto begin) {
     scene.holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(1, " +
                          std::to_string(kCrowd) + ") i");
