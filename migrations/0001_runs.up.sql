@@ -6,8 +6,8 @@
 --   states    everything else: a row for each run, changed in place
 -- A run goes from a block to an outcome or to a row of its own, never back. `all_states` puts it together.
 --
--- The judges: `keys` who has a key; a block's row or a run's own, with its fence, who owns it and settles it; a unique index
--- which dead letter is open.
+-- The judges: `keys` who has a key; a block's row or a run's own, with its fence, who owns it; `settlements` that it is settled
+-- once; a unique index which dead letter is open.
 DO $$ BEGIN
   IF current_setting('server_encoding') <> 'UTF8' THEN
     RAISE EXCEPTION 'the encoding of this database is %, and must be UTF8', current_setting('server_encoding')
@@ -102,7 +102,7 @@ CREATE INDEX blocks_ready_of_tenant ON latchkey.blocks (tenant, function, priori
 CREATE INDEX blocks_leased ON latchkey.blocks (lease_until) WHERE session IS NOT NULL;
 
 CREATE TABLE latchkey.outcomes (
-  lo bigint PRIMARY KEY,          -- the first and the last run, as in blocks; who settles a block's runs holds its row
+  lo bigint PRIMARY KEY,          -- the first and the last run, as in blocks
   hi bigint NOT NULL,
   tenant text NOT NULL,
   fence_from bigint NOT NULL,
@@ -110,6 +110,13 @@ CREATE TABLE latchkey.outcomes (
   at bigint NOT NULL,
   result bytea,
   CHECK (hi BETWEEN lo AND lo + 999)
+);
+
+-- That a generation of a run is settled once, wherever its state lies: nobody settles without leaving this.
+CREATE TABLE latchkey.settlements (
+  seq bigint NOT NULL,
+  generation integer NOT NULL,
+  PRIMARY KEY (seq, generation)
 );
 
 CREATE TABLE latchkey.states (

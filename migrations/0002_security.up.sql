@@ -191,8 +191,8 @@ SELECT latchkey.protect(t::regclass, 'tenant = (SELECT latchkey.current_tenant()
 FROM unnest(ARRAY['latchkey.dead_letters', 'latchkey.dead_letter_members', 'latchkey.dead_letter_steps']) t;
 -- Nor are keys read: they are found by their hash, before any policy is asked, and EXPLAIN ANALYZE would say whether one is there.
 SELECT latchkey.protect(t::regclass)
-FROM unnest(ARRAY['latchkey.keys', 'latchkey.tokens', 'latchkey.batches', 'latchkey.place', 'latchkey.latches',
-                  'latchkey.tenant_roles']) t;
+FROM unnest(ARRAY['latchkey.keys', 'latchkey.settlements', 'latchkey.tokens', 'latchkey.batches', 'latchkey.place',
+                  'latchkey.latches', 'latchkey.tenant_roles']) t;
 
 GRANT SELECT ON latchkey.all_states TO latchkey_engine, latchkey_tenant, latchkey_service;
 
@@ -236,7 +236,7 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp SET quote_all_identifi
     -- Compared without what PostgreSQL writes into it by itself: brackets and the names of columns.
     WHEN 'tenant' THEN y.polpermissive AND y.polcmd = 'r' AND y.polroles = ARRAY[0::oid]
       AND regexp_replace(y.using_text, '\s+AS \w+|[\s()]', '', 'g') = CASE
-        WHEN y.relname IN ('keys', 'tokens', 'batches', 'place', 'latches', 'tenant_roles', 'migrations') THEN NULL
+        WHEN y.relname IN ('keys', 'settlements', 'tokens', 'batches', 'place', 'latches', 'tenant_roles', 'migrations') THEN NULL
         WHEN y.relname LIKE 'dead\_letter%' THEN 'tenant=SELECTlatchkey.current_tenantANDSELECTlatchkey.reads_dead_letters'
         WHEN y.relname = 'tenants' THEN 'name=SELECTlatchkey.current_tenant'
         WHEN y.relname = 'transitions' THEN

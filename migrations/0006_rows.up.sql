@@ -162,6 +162,7 @@ CREATE FUNCTION latchkey.write_one(r latchkey.runs, before latchkey.states, afte
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   PERFORM latchkey.update_state(r, after);
+  IF after.status >= 3 AND before.status < 3 THEN INSERT INTO latchkey.settlements VALUES (after.seq, after.generation); END IF;
   -- A later generation waits for its own predecessors alone.
   IF before.waiting_for > 0 AND after.status >= 3 THEN DELETE FROM latchkey.waits w WHERE w.dependent = after.seq; END IF;
   IF after.status = 4 AND before.status <> 4 THEN RETURN latchkey.add_dead_letter(r, after); END IF;

@@ -40,6 +40,7 @@ COMMENT ON TABLE latchkey.runs IS 'Heads of runs: what never changes about them.
 COMMENT ON TABLE latchkey.states IS 'States of runs that fare on their own, changed in place.';
 COMMENT ON TABLE latchkey.blocks IS 'Ranges of jobs that were enqueued together and have all fared alike: one row for up to a thousand.';
 COMMENT ON TABLE latchkey.outcomes IS 'Ranges of jobs that completed at their first try and ended alike; appended.';
+COMMENT ON TABLE latchkey.settlements IS 'Which generation of which run is settled: its primary key holds that each is once. The engine''s alone.';
 COMMENT ON TABLE latchkey.keys IS 'Which run a key has, by the hash of tenant, scope and key: its primary key is the judge. The engine''s alone.';
 COMMENT ON TABLE latchkey.waits IS 'Which queued runs wait for which others.';
 COMMENT ON TABLE latchkey.duplicates IS 'Repeats of a run that a server suppressed, counted.';

@@ -54,7 +54,8 @@
   X(unknown_commit_tried_again) /* what may have been kept is applied once more */ \
   X(unknown_commit_believed)    /* what may not have been kept is acknowledged */  \
   X(rows_not_locked)            /* two hosts change one run at once */             \
-  X(left_out_half_done)         /* what somebody holds is swept but for that */
+  X(left_out_half_done)         /* what somebody holds is swept but for that */    \
+  X(settled_without_entry)      /* no index would say that it is settled */
 
 #ifdef LATCHKEY_SEEDED_BUGS
 

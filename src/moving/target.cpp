@@ -27,8 +27,9 @@ std::string begin_settings() {
                                                       {"idle_in_transaction_session_timeout", "'0'"}});
 }
 constexpr const char* kLock =
-    "LOCK TABLE latchkey.runs, latchkey.blocks, latchkey.outcomes, latchkey.states, latchkey.keys, latchkey.waits, "
-    "latchkey.duplicates, latchkey.dead_letters, latchkey.dead_letter_members, latchkey.dead_letter_steps, "
+    "LOCK TABLE latchkey.runs, latchkey.blocks, latchkey.outcomes, latchkey.settlements, latchkey.states, "
+    "latchkey.keys, latchkey.waits, latchkey.duplicates, latchkey.dead_letters, latchkey.dead_letter_members, "
+    "latchkey.dead_letter_steps, "
     "latchkey.tokens IN SHARE ROW EXCLUSIVE MODE";
 // One that was revoked here would be good again.
 constexpr const char* kContents =

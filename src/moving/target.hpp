@@ -75,6 +75,7 @@ class Writer final : public Sink {
     std::string tenant;
   };
   void write_runs();
+  void write_settlements();
   void write_keys();
   void write_duplicates();
   void write_waits();

@@ -47,10 +47,23 @@ void Writer::write_runs() {
   for (const MovedRun& moved : runs_) runs.push_back(&moved.run);
   target_.run(pg::insert_heads(runs));
   target_.run(pg::insert_states(runs));
+  write_settlements();
   write_keys();
   write_duplicates();
   runs_.clear();
   bytes_ = 0;
+}
+
+// Of the generation that stands: of those before it nobody has a fence that is still good.
+void Writer::write_settlements() {
+  Column seq{Type::int8}, generation{Type::int4};
+  for (const MovedRun& moved : runs_) {
+    if (!moved.run.is_settled()) continue;
+    seq.add(pg::seq_in(moved.run.id()));
+    generation.add(moved.run.generation);
+  }
+  if (seq.size() > 0)
+    target_.run(Bulk{{{"seq", &seq}, {"generation", &generation}}}.insert_into("latchkey.settlements"));
 }
 
 void Writer::write_keys() {

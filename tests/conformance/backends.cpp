@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "base/assert.hpp"
 #include "conformance/backend.hpp"
 #include "migrations/open_postgres.hpp"
@@ -61,7 +63,9 @@ class PreparedDatabases {
     return url;
   }
   void give_back(const std::string& url) {
-    PgServer::empty(url);
+    PgClient hand(url);
+    EXPECT_EQ(PgServer::find_contradiction(hand), "");
+    PgServer::empty(hand);
     free_.push_back(url);
   }
 

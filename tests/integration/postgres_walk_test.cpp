@@ -22,6 +22,8 @@ SELECT string_agg(line, E'\n' ORDER BY line) FROM (
   UNION ALL SELECT concat_ws(' ', 'lies in', (SELECT count(*) FROM latchkey.all_states), 'of', (SELECT count(*) FROM latchkey.runs))
   UNION ALL SELECT concat_ws(' ', 'outcome of', coalesce(n.name, 'nobody'))
     FROM latchkey.outcomes o CROSS JOIN LATERAL generate_series(o.lo, o.hi) x (seq) LEFT JOIN names n ON n.seq = x.seq
+  UNION ALL SELECT concat_ws(' ', 'settlement of', coalesce(n.name, 'nobody'), t.generation)
+    FROM latchkey.settlements t LEFT JOIN names n USING (seq)
   UNION ALL SELECT concat_ws(' ', 'key of', coalesce(n.name, 'nobody'), r.hash = k.hash)
     FROM latchkey.keys k LEFT JOIN names n USING (seq) LEFT JOIN latchkey.runs r USING (seq)
   UNION ALL SELECT concat_ws(' ', 'wait of', coalesce(d.name, 'nobody'), 'for', coalesce(p.name, 'nobody'), w.run = d.id)

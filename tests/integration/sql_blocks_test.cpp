@@ -133,6 +133,21 @@ TEST_F(SqlBlocks, AnOutcomeIsReplayedAndStays) {
   EXPECT_EQ(states(), "");
 }
 
+// Were a state ever to be what it was before: the index holds that it is settled once.
+TEST_F(SqlBlocks, AStateThatIsOpenAgainByMistakeIsNotSettledAgain) {
+  put_block(1, 3, 10min);
+  caller.run("SELECT latchkey.heartbeat(" + by(2) + ")");
+  admin.run("CREATE TEMP TABLE before AS SELECT * FROM latchkey.states");
+  caller.run("SELECT latchkey.complete_run(" + by(2) + ", 'first')");
+  admin.run("DELETE FROM latchkey.states; INSERT INTO latchkey.states SELECT * FROM before");
+  for (const std::string& call :
+       {"complete_run(" + by(2) + ", 'second')", "fail_run(" + by(2) + ", 'no', retryable => false)"}) {
+    const SqlError error = refusal(caller, "SELECT latchkey." + call);
+    EXPECT_EQ(error.state, "23505") << call;
+    EXPECT_NE(std::string(error.what()).find("settlements_pkey"), std::string::npos) << error.what();
+  }
+}
+
 TEST_F(SqlBlocks, APredecessorInABlockIsHeldUntilTheWaitIsKept) {
   put_block(1, 3, 10min);
   const auto job = parse_uuid(

@@ -142,7 +142,7 @@ TEST_P(SqlKilled, HasItsEffectExactlyOnce) {
       for (const Place place : {Place::before, Place::sent, Place::after}) {
         SCOPED_TRACE(std::to_string(times) + " times at step " + std::to_string(stop) + ", place " +
                      std::to_string(static_cast<int>(place)));
-        admin.run("TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.keys, latchkey.blocks");
+        admin.run("TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.settlements, latchkey.keys, latchkey.blocks");
         if (GetParam().is_job()) take_jobs();
         for (int i = 0; i < times; ++i) {
           killed_twice_ = i > 0;

@@ -43,6 +43,7 @@ const Twins kTwins[] = {
      "1, " LK_ID(2) ", 'globex', 'g', 'k', " LK_ID(3) ", 1, 1, 'p', 4, '', 1, 1, 1, '', '', " LK_ID(4)},
     {"blocks_pkey", "blocks", "1, 1, 'acme', 'f', 0, 0", "1, 2, 'globex', 'g', 1, 1"},
     {"outcomes_pkey", "outcomes", "1, 1, 'acme', 1, 1, 1, NULL", "1, 2, 'globex', 2, 2, 2, 'r'"},
+    {"settlements_pkey", "settlements", "1, 2", "1, 2"},
     {"states_pkey", "states",
      "1, 'acme', 'f', 0, 0, 0, 1, 0, 4, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0",
      "1, 'globex', 'g', 1, 3, 1, 2, 1, 5, 1, 1, 1, 1, 1, 1, 1, 1, 1, NULL, NULL, '', '', NULL, 'r', 'E', 1"},

@@ -22,6 +22,11 @@ std::vector<Run> list_all(Store& store) {
 
 }  // namespace
 
+void World::check_contradictions() {
+  const std::string found = disk->find_contradiction();
+  ledger.check(found.empty(), found);
+}
+
 void World::drain() {
   const auto busy = [this] {
     return std::ranges::any_of(cast_, [](const auto& one) { return one->life->alive && one->busy; });
@@ -33,6 +38,7 @@ void World::drain() {
   if (!engine) return;
   ledger.scan(engine->store(), plan.retention);
   ledger.check_dead_letters(engine->store());
+  check_contradictions();
   check_suppressed();
   for (int i = 0; i < 2; ++i) {
     // Past the patience for callers that never came back; workers go on.
@@ -45,6 +51,7 @@ void World::drain() {
   run_until(clock.elapsed() + 5s);
   ledger.scan(engine->store(), plan.retention);
   ledger.check_dead_letters(engine->store());
+  check_contradictions();
   check_all_ended();
 }
 

@@ -31,6 +31,7 @@ class SimPostgres final : public SimStore {
   void crash() override;
   bool is_orderly() const override { return false; }
   void calm() override;
+  std::string find_contradiction() override;
 
  private:
   // How long something took includes the world's time, which passes between steps alone. Pauses are cut short.

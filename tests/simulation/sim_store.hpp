@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
@@ -22,6 +23,8 @@ class SimStore {
   virtual void crash() = 0;
   // Faults stop: what the store's surroundings do of themselves stops, too.
   virtual void calm() {}
+  // What the database says of a run in one place and denies in another; empty: nothing.
+  virtual std::string find_contradiction() { return {}; }
   // Whether commands are applied in the order in which they are answered, and a crash keeps none that was not.
   virtual bool is_orderly() const { return true; }
 };

@@ -99,6 +99,7 @@ class World {
   void drain();
   void settle_by_hand();
   void check_suppressed();
+  void check_contradictions();
   void check_all_ended();
 
   std::shared_ptr<Life> server_;

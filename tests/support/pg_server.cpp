@@ -1,5 +1,7 @@
 #include "support/pg_server.hpp"
 
+#include <gtest/gtest.h>
+
 namespace latchkey {
 
 PgServer& PgServer::instance() {
@@ -18,8 +20,24 @@ std::string PgServer::borrow_database() {
   return url_of;
 }
 
+std::string PgServer::find_contradiction(PgClient& hand) {
+  if (hand.ask_one("SELECT to_regclass('latchkey.settlements') IS NULL") == "t") return "";
+  return hand.ask_one(
+      "SELECT coalesce(string_agg(line, ', '), '') FROM ("
+      "SELECT format('%s is settled without an entry', s.seq) AS line FROM latchkey.all_states s "
+      "WHERE s.status >= 3 AND NOT EXISTS "
+      "(SELECT FROM latchkey.settlements t WHERE t.seq = s.seq AND t.generation = s.generation) "
+      "UNION ALL SELECT format('%s has an entry for %s', t.seq, t.generation) "
+      "FROM latchkey.settlements t LEFT JOIN latchkey.all_states s USING (seq) "
+      "WHERE coalesce(t.generation > s.generation OR (t.generation = s.generation AND s.status < 3), true) "
+      "LIMIT 20) lines");
+}
+
 void PgServer::give_back(const std::string& url_of) {
-  PgClient(url_of).execute("SET client_min_messages = error; DROP SCHEMA IF EXISTS latchkey CASCADE");
+  PgClient hand(url_of);
+  hand.execute("SET search_path = pg_catalog");  // some tests leave operators of their own
+  EXPECT_EQ(find_contradiction(hand), "");
+  hand.execute("SET client_min_messages = error; DROP SCHEMA IF EXISTS latchkey CASCADE");
   free_.push_back(url_of);
 }
 

@@ -16,13 +16,21 @@ namespace {
 // Tenants that need not be told of again; more than these are, each time.
 constexpr std::size_t kTenantsKnown = 100'000;
 
+// Something in the database says of a settled run that it is open: tables that were restored in part, or changed by
+// hand. The row that was locked for it does not speak for it, and no further try will find it otherwise.
+bool is_settled_twice(const Failure& failure) { return failure.constraint == "settlements_pkey"; }
+
 // Somebody else was faster, or holds what we want: everything is undone, and may be tried again.
 bool is_collision(const Failure& failure) {
+  if (is_settled_twice(failure)) return false;
   return failure.state == "23505" || failure.state == "40001" || failure.state == "40P01" || failure.state == "55P03";
 }
 
 Error describe(const Failure& failure) {
   if (failure.state == "53100") return {Code::STORE_FULL, "the database has no room left; nothing was changed"};
+  if (is_settled_twice(failure))
+    return {Code::STORE_UNAVAILABLE,
+            "the database says that this run is open and that it was settled; nothing was changed"};
   return {Code::STORE_UNAVAILABLE, "the database could not be written; nothing was changed"};
 }
 
@@ -42,7 +50,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       connection.reset();
       continue;
     }
-    if (failure->state == "23505") {
+    if (failure->state == "23505" && is_collision(*failure)) {
       attempt.collided = true;
       trust_ = 0;
     }
@@ -89,7 +97,7 @@ Task<std::optional<Failure>> PostgresStore::carry(std::unique_ptr<Connection>& c
     // A standby, behind a pooler or whose primary has just become one: the next connection is to find another.
     const bool is_pooled = connection && !connection->does_keep_plans();
     const bool is_standby = found.state == "25006" || (is_pooled && (found.state == "0A000" || found.state == "55000"));
-    co_return Failure(found.state, found.what(), found.lost || is_standby);
+    co_return Failure(found.state, found.what(), found.lost || is_standby, found.constraint);
   } catch (const TablesError& found) {
     co_return Failure("", found.what(), false);
   }

@@ -114,6 +114,7 @@ PgTables::RunSlot* PgTables::find_slot(Seq seq) {
   } else {
     slot = {run_of(std::move(head), outcome->second), Place::outcome};
   }
+  if (slot.now->is_settled()) slot.settled = slot.now->generation;
   return &slot;
 }
 
@@ -151,9 +152,9 @@ void PgTables::set_run(Seq seq, std::optional<Run> run) {
   changed_ = true;
   const auto [at, is_new] = runs_.try_emplace(seq);
   RunSlot& slot = at->second;
-  const Place stored = slot.stored;
+  const auto [stored, settled] = std::pair(slot.stored, slot.settled);
   undo_runs_.emplace_back(seq, is_new ? std::nullopt : std::optional(std::move(slot)));
-  slot = {std::move(run), stored, true};
+  slot = {std::move(run), stored, true, settled};
   changed_runs_.insert(seq);
 }
 

@@ -261,6 +261,7 @@ class PgTables final : public Tables {
     std::optional<Run> now;
     Place stored = Place::nowhere;
     bool is_changed = false;
+    std::uint32_t settled = 0;  // the last generation of which the database has a settlement
   };
   // The dead letters that a run is in.
   struct LettersOf {

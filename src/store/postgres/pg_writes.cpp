@@ -1,6 +1,7 @@
 // What a batch has written, as statements: one per table and kind of change.
 #include <algorithm>
 
+#include "base/seeded_bug.hpp"
 #include "store/postgres/block_columns.hpp"
 #include "store/postgres/letter_columns.hpp"
 #include "store/postgres/pg_tables.hpp"
@@ -87,6 +88,7 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
   std::vector<const Run*> made, new_rows, rows;
   std::vector<const Run*> outcomes;
   std::vector<Seq> erased, erased_rows, erased_outcomes;
+  Column settled{Type::int8}, generation{Type::int4};
   std::vector<Block> pieces;
   std::map<Seq, std::vector<Seq>> gone;  // from which block: which
   Wanted<Seq> changed = std::exchange(changed_runs_, {});
@@ -105,6 +107,11 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
       continue;
     }
     const Run& run = *slot.now;
+    const bool is_entered = !run.is_settled() || std::exchange(slot.settled, run.generation) == run.generation;
+    if (!is_entered && !LK_SEEDED(settled_without_entry)) {
+      settled.add(seq);
+      generation.add(run.generation);
+    }
     has_queued_ |= run.as<Queued>() && run.origin == Origin::enqueued && run.waiting_for == 0;
     if (const auto deadline = next_deadline(run))
       first_deadline_ = std::min(*deadline, first_deadline_.value_or(*deadline));
@@ -136,12 +143,16 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
     }
   }
 
+  // Before the rows that say how it ended: whatever those are, this judges.
+  if (settled.size() > 0)
+    writes.push_back(Bulk{{{"seq", &settled}, {"generation", &generation}}}.insert_into("latchkey.settlements"));
   if (!made.empty()) writes.push_back(insert_heads(made));
   if (!outcomes.empty()) writes.push_back(insert_outcomes(outcomes));
   if (!new_rows.empty()) writes.push_back(insert_states(new_rows));
   if (!rows.empty()) writes.push_back(update_states(rows));
   put_delete(writes, sql().erase_states, erased_rows);
   put_delete(writes, sql().erase_runs, erased);
+  put_delete(writes, sql().erase_settlements, erased);
   put_delete(writes, sql().erase_duplicates, erased);
   if (!erased_outcomes.empty()) put_fewer_outcomes(writes, erased_outcomes);
 

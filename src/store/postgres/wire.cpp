@@ -203,7 +203,8 @@ Rows check(PGconn* connection, PGresult* result) {
   const char* severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
   const bool is_end = severity && std::string_view(severity) != "ERROR";
   const bool lost = is_end || PQstatus(connection) == CONNECTION_BAD;
-  throw Failure(state ? state : "", message ? message : PQerrorMessage(connection), lost);
+  const char* constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+  throw Failure(state ? state : "", message ? message : PQerrorMessage(connection), lost, constraint ? constraint : "");
 }
 
 std::pair<std::string, std::string> Bulk::put(Params& params) const {

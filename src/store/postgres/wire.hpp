@@ -19,10 +19,11 @@ namespace latchkey::pg {
 
 // What PostgreSQL said. `lost`: the connection went; whether the last COMMIT took place is then not known.
 struct Failure : std::runtime_error {
-  Failure(std::string state, const std::string& message, bool lost)
-      : std::runtime_error(message), state(std::move(state)), lost(lost) {}
+  Failure(std::string state, const std::string& message, bool lost, std::string constraint = {})
+      : std::runtime_error(message), state(std::move(state)), lost(lost), constraint(std::move(constraint)) {}
   std::string state;  // SQLSTATE, empty when the server did not speak
   bool lost;
+  std::string constraint;  // that was violated, if one was
 };
 
 enum class Type : Oid { boolean = 16, bytes = 17, int8 = 20, int4 = 23, text = 25, uuid = 2950 };

@@ -4,6 +4,8 @@
 DELETE FROM latchkey.states WHERE seq = ANY($1)
 -- name: erase_runs
 DELETE FROM latchkey.runs WHERE seq = ANY($1)
+-- name: erase_settlements
+DELETE FROM latchkey.settlements WHERE seq = ANY($1)
 -- name: erase_duplicates
 DELETE FROM latchkey.duplicates WHERE seq = ANY($1)
 -- name: erase_blocks

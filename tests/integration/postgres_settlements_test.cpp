@@ -1,0 +1,97 @@
+// A generation of a run is settled once because an index says so: whatever else the database holds of the run.
+#include <future>
+
+#include "conformance/store_test.hpp"
+#include "integration/pg_stores.hpp"
+
+namespace latchkey {
+namespace {
+
+class PostgresSettlements : public PostgresStores {
+ protected:
+  std::vector<Taken> take_new(std::uint32_t count) {
+    std::vector<EnqueueRequest> jobs(count);
+    for (EnqueueRequest& job : jobs) job.function = "f", job.retry.retries = 0;
+    Verbs(*store_).enqueue_all(std::move(jobs));
+    return Verbs(*store_).take({.functions = {"f"}, .limit = count, .session = id_of(1), .lease = 1min});
+  }
+  static SettleRequest completion(const Taken& taken, Bytes result) {
+    return {.id = taken.run.id(), .fence = taken.fence, .ending = Complete{std::move(result), {}}};
+  }
+  static SettleRequest failure(const Taken& taken) {
+    return {.id = taken.run.id(), .fence = taken.fence, .ending = Fail{.message = "no", .retryable = false}};
+  }
+  SettleReply settle(SettleRequest request) {
+    std::vector<SettleRequest> all;
+    all.push_back(std::move(request));
+    return Verbs(*store_).settle_all(std::move(all)).front();
+  }
+  std::string refusal(SettleRequest request) {
+    try {
+      settle(std::move(request));
+    } catch (const std::runtime_error& error) {
+      return error.what();
+    }
+    return "none";
+  }
+  std::string result_of(const Taken& taken) {
+    return hand_.ask_one("SELECT convert_from(result, 'UTF8') FROM latchkey.all_states WHERE seq = " +
+                         std::to_string(uuid_counter(taken.run.id())));
+  }
+  std::string entries() { return hand_.ask_one("SELECT count(*) FROM latchkey.settlements"); }
+
+  std::unique_ptr<PostgresStore> store_ = open(url());
+  PgClient hand_{url()};
+};
+
+// Ranges, rows, failures and later generations; what is purged has none left. That they are the right ones is asked
+// when the database is given back, here and by every other test.
+TEST_F(PostgresSettlements, EveryEndingLeavesOne) {
+  const auto taken = take_new(6);
+  ASSERT_EQ(taken.size(), 6u);
+  EXPECT_EQ(entries(), "0");
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(std::get<Settled>(settle(completion(taken[i], "r"))).changed);
+  EXPECT_EQ(entries(), "3");
+  ASSERT_TRUE(std::get<Settled>(settle(failure(taken[3]))).changed);
+  EXPECT_EQ(entries(), "4");
+  EXPECT_EQ(PgServer::find_contradiction(hand_), "");
+  ASSERT_TRUE(std::get<Moved>(Verbs(*store_).move({std::nullopt, taken[3].run.id(), RetryByHand{}})).changed);
+  EXPECT_EQ(entries(), "4") << "opened again";
+  const auto again = Verbs(*store_).take({.functions = {"f"}, .limit = 1, .session = id_of(1), .lease = 1min});
+  ASSERT_EQ(again.size(), 1u);
+  ASSERT_TRUE(std::get<Settled>(settle(completion(again[0], "r"))).changed);
+  EXPECT_EQ(
+      hand_.ask_one("SELECT string_agg(generation::text, ' ' ORDER BY generation) FROM latchkey.settlements WHERE "
+                    "seq = " +
+                    std::to_string(uuid_counter(again[0].run.id()))),
+      "1 2");
+}
+
+// As a backup that was restored in part would leave it: the block says that its runs are running, and so does a row.
+// Who holds either might settle them again, were it not for the index.
+TEST_F(PostgresSettlements, ARunThatIsSettledAndLiesElsewhereIsNotSettledAgain) {
+  const auto taken = take_new(3);
+  hand_.execute("CREATE TABLE public.before AS SELECT * FROM latchkey.blocks");
+  for (const Taken& one : taken) ASSERT_TRUE(std::get<Settled>(settle(completion(one, "first"))).changed);
+  ASSERT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.blocks"), "0");
+  hand_.execute("INSERT INTO latchkey.blocks SELECT * FROM public.before; DROP TABLE public.before");
+
+  // Beside another that has nothing to do with it, and is likely in the same batch.
+  const auto sound = take_new(1);
+  auto beside = std::async(std::launch::async, [&] { return settle(completion(sound[0], "sound")); });
+  const auto started = std::chrono::steady_clock::now();
+  for (const Taken& one : taken) {
+    EXPECT_EQ(
+        refusal(completion(one, "second")),
+        "STORE_UNAVAILABLE: the database says that this run is open and that it was settled; nothing was changed");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 5s) << "it is not tried until patience ends";
+  EXPECT_TRUE(std::get<Settled>(beside.get()).changed);
+  for (const Taken& one : taken) EXPECT_EQ(result_of(one), "first");
+  EXPECT_EQ(result_of(sound[0]), "sound");
+  EXPECT_EQ(entries(), "4");
+  hand_.execute("DELETE FROM latchkey.blocks");
+}
+
+}  // namespace
+}  // namespace latchkey
