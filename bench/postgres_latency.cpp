@@ -83,6 +83,28 @@ std::function<Call(int)> guard_by(const std::string& url) {
   };
 }
 
+// The same in the user's own transaction, with an effect between the two: what both calls add to it. The commit is the
+// user's, with or without them.
+std::function<Call(int)> guard_within_by(const std::string& url) {
+  Psql(url).run("CREATE TABLE IF NOT EXISTS public.effects (id bigserial PRIMARY KEY, t text)");
+  return [url](int caller) {
+    const auto session = std::make_shared<Psql>(url);
+    session->run("SET app.current_tenant = 'default'");
+    return [session, caller](int i) {
+      std::string row;
+      session->run("BEGIN");
+      double added = timed_ms([&] {
+        row = session->run(
+            fmt::format("SELECT format('%L, %s', run, fence) FROM latchkey.begin_run('w', 'k{}-{}')", caller, i));
+      });
+      session->run("INSERT INTO public.effects (t) VALUES ('x')");
+      added += timed_ms([&] { session->run(fmt::format("SELECT latchkey.complete_run({}, '{{}}')", row)); });
+      session->run("COMMIT");
+      return added;
+    };
+  };
+}
+
 // One plain insert, with an update of its row after it: a commit waits for those of others.
 std::function<Call(int)> insert_by(const std::string& url) {
   Psql(url).run("CREATE TABLE IF NOT EXISTS public.plain (id bigserial PRIMARY KEY, t text)");
@@ -136,14 +158,16 @@ std::vector<double> time_guards(const std::string& url, int seconds) {
 // who call are let go on.
 void run_guard(const std::string& url, int seconds) {
   Bench bench(url);
-  const auto times = time_in_turn(seconds, {insert_by(url), guard_by(url), claim_by(bench.store())});
-  const Times &insert = times[0], &guard = times[1], &claim = times[2];
+  const auto times =
+      time_in_turn(seconds, {insert_by(url), guard_by(url), claim_by(bench.store()), guard_within_by(url)});
+  const Times &insert = times[0], &guard = times[1], &claim = times[2], &within = times[3];
   fmt::print(
       "{{\"insert_p50_ms\": {:.2f}, \"insert_p99_ms\": {:.2f}, \"guard_p50_ms\": {:.2f}, \"guard_p99_ms\": {:.2f}, "
-      "\"claim_p50_ms\": {:.2f}, \"claim_p99_ms\": {:.2f}, \"late_p99_ms\": {:.2f}, \"count\": {}}}\n",
+      "\"claim_p50_ms\": {:.2f}, \"claim_p99_ms\": {:.2f}, \"within_p50_ms\": {:.2f}, "
+      "\"within_p99_ms\": {:.2f}, \"late_p99_ms\": {:.2f}, \"count\": {}}}\n",
       percentile(insert.calls, 0.5), percentile(insert.calls, 0.99), percentile(guard.calls, 0.5),
       percentile(guard.calls, 0.99), percentile(claim.calls, 0.5), percentile(claim.calls, 0.99),
-      percentile(guard.late, 0.99), guard.calls.size());
+      percentile(within.calls, 0.5), percentile(within.calls, 0.99), percentile(guard.late, 0.99), guard.calls.size());
 }
 
 // From the settlement that fails for good to its notification, one at a time.
