@@ -43,6 +43,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
     if (!failure) co_return answer(std::move(batch));
     if (!attempt.failing_since) attempt.failing_since = host_.elapsed();
     co_await leave_transaction(connection, *failure, attempt);
+    if (batch.empty()) co_return;  // all of it was answered before
     // A pooler that we did not recognise gave us another's session, or ours was changed behind our back.
     const bool has_lost_names = failure->state == "26000" || failure->state == "42P05" || failure->state == "0A000";
     if (has_lost_names && connection && connection->does_keep_plans()) {
@@ -221,12 +222,14 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   co_await load(connection, tables, std::move(needs), true, attempt, now);
   while (true) {
     std::vector<PgCommand*> again;
+    std::set<const PgCommand*> mere;
     for (PgCommand* command : left) {
       tables.begin_command();
       try {
         command->apply({tables, random_, now});
         tables.end_command();
         command->is_applied = true;
+        if (command->may_be_mere && tables.is_mere_answer()) mere.insert(command);
       } catch (const Missing&) {
         tables.undo_command();
         again.push_back(command);
@@ -235,6 +238,12 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
       }
     }
     left = std::move(again);
+    // What they go by is committed, and they write nothing: whatever becomes of this batch, it is so.
+    std::erase_if(batch, [&](const std::unique_ptr<PgCommand>& command) {
+      if (!mere.contains(command.get())) return false;
+      command->finish(nullptr);
+      return true;
+    });
     if (left.empty()) break;
     co_await load(connection, tables, tables.take_needs(), false, attempt, now);
   }

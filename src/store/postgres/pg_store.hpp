@@ -46,27 +46,33 @@ struct PostgresSettings {
   Duration close_max = std::chrono::seconds{5};   // with a database that says nothing, once it is to be closed
 };
 
-class PgCommand {
- public:
-  virtual ~PgCommand() = default;
-  // What it is certain to read.
-  virtual void plan(pg::Needs& needs) = 0;
-  virtual void apply(Applying with) = 0;
-  // Once, after the commit, or with the error that befell it.
-  virtual void finish(const Error* error) = 0;
+// What is known of a command when it comes.
+struct PgTraits {
   // How its caller has it.
   enum class Manner : std::uint8_t {
     whole,
     in_parts,  // it leaves out what is held, and sees to that itself
     noted      // nothing is told of a commit that stays unknown: asking again would be doing it again
   };
+  std::size_t bytes = 0;  // that it brings along, about
   Manner manner = Manner::whole;
+  std::string tenant;        // empty: nobody's, or everybody's
+  bool may_be_mere = false;  // where it changes nothing, its answer need not wait for the others' commit
+};
+
+class PgCommand : public PgTraits {
+ public:
+  virtual ~PgCommand() = default;
+  // What it is certain to read.
+  virtual void plan(pg::Needs& needs) = 0;
+  virtual void apply(Applying with) = 0;
+  // Once, after the commit, or with the error that befell it; before the commit where it is a mere answer.
+  virtual void finish(const Error* error) = 0;
+
   bool is_applied = false;
   Duration submitted{};                   // when, by the host's steady clock
-  std::size_t bytes = 0;                  // that it brings along, about
   std::optional<Duration> held_since;     // since when somebody's open transaction has held it up
   std::optional<std::vector<Uuid>> keys;  // that it plans to read, once that was asked
-  std::string tenant;                     // empty: nobody's, or everybody's
 };
 
 class PostgresStore final : public Store, private Records {
@@ -117,12 +123,12 @@ class PostgresStore final : public Store, private Records {
   Result<bool> revoke_token(const std::string& id) override;
 
   template <class T, class Plan, class Apply>
-  void submit(Done<T> done, Plan plan, Apply apply, std::size_t bytes = 0,
-              PgCommand::Manner manner = PgCommand::Manner::whole, std::string tenant = {});
+  void submit(Done<T> done, Plan plan, Apply apply, PgTraits traits = {});
   // Many, each on its own: `plan(needs, request)`. What is held is asked for again by itself, all that has the same
   // `name(request)` in its order; the others do not wait for it, the answer does.
   template <auto one, class Request, class Reply, class Plan, class Name>
-  void submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name);
+  void submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name,
+                   bool may_be_mere = false);
   template <class T, class Plan, class Apply>
   Result<T> call(Plan plan, Apply apply);
   template <class Read>

@@ -121,6 +121,7 @@ PgTables::RunSlot* PgTables::find_slot(Seq seq) {
 PgTables::RunSlot& PgTables::slot_of(Seq seq) {
   RunSlot* slot = find_slot(seq);
   if (!slot) throw Missing{};
+  goes_by_batch_ |= slot->is_changed;
   return *slot;
 }
 
@@ -195,6 +196,7 @@ std::optional<Run> PgTables::find_latest(const KeyName& name) {
     needs_.keys.insert(key);
     throw Missing{};
   }
+  goes_by_batch_ |= at->second.is_changed;
   if (!at->second.now) return std::nullopt;
   if (!at->second.is_held && !at->second.is_changed) peeked_.insert(key);
   const RunSlot& slot = slot_of(*at->second.now);
@@ -265,6 +267,7 @@ void PgTables::erase(const Run& run) {
 // --- questions and writes of their own ------------------------------------------------------------------------------
 
 const Rows& PgTables::ask(const std::string& name, const std::function<Statement()>& question) {
+  goes_by_batch_ = true;  // it may be asked behind what was written before
   const auto known = answers_.find(name);
   if (known != answers_.end() && !written_before_) return known->second;
   needs_.questions.emplace_back(name, question());

@@ -109,6 +109,7 @@ class PgTables final : public Tables {
     in_turn_ = false;
     lacks_ = false;
     defers_ = false;
+    goes_by_batch_ = false;
     fences_drawn_ = 0;
     changed_before_ = begin_request().changed;
   }
@@ -119,6 +120,8 @@ class PgTables final : public Tables {
     if (lacks_) throw Missing{};
     end_request();
   }
+  // Whether this command has changed nothing, nor seen what this batch has: its answer is as good before the commit.
+  bool is_mere_answer() const { return !goes_by_batch_ && undo_.empty() && undo_runs_.empty(); }
   // To where one request of several is undone.
   struct Mark {
     std::size_t steps, runs;
@@ -337,6 +340,7 @@ class PgTables final : public Tables {
   bool in_turn_ = false;
   bool lacks_ = false;
   bool defers_ = false;          // a key of it is to be looked at first
+  bool goes_by_batch_ = false;   // this command has read what this batch has changed
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;

@@ -169,13 +169,10 @@ constexpr auto kNothing = [](Needs&) {};
 }  // namespace
 
 template <class T, class Plan, class Apply>
-void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, std::size_t bytes, PgCommand::Manner manner,
-                           std::string tenant) {
+void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, PgTraits traits) {
   std::unique_ptr<PgCommand> command =
       std::make_unique<TypedCommand<T, Plan, Apply>>(std::move(done), std::move(plan), std::move(apply));
-  command->manner = manner;
-  command->bytes = bytes;
-  command->tenant = std::move(tenant);
+  static_cast<PgTraits&>(*command) = std::move(traits);
   command->submitted = host_.elapsed();
   {
     const std::lock_guard lock(mutex_);
@@ -187,13 +184,14 @@ void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, std::size_t byt
 }
 
 template <auto one, class Request, class Reply, class Plan, class Name>
-void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name) {
+void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name,
+                                bool may_be_mere) {
   const auto shared = share(std::move(requests));
   std::size_t bytes = 0;
   for (const Request& request : *shared) bytes += bytes_of(request);
   if (shared->size() == 1)
-    return submit(std::move(done), plan_all(shared, plan), each<one>(shared), bytes, PgCommand::Manner::whole,
-                  tenant_of(shared->front()));
+    return submit(std::move(done), plan_all(shared, plan), each<one>(shared),
+                  {.bytes = bytes, .tenant = tenant_of(shared->front()), .may_be_mere = may_be_mere});
   auto then = [this, shared, plan, name, done = std::move(done)](Result<Parts<Reply>> parts) mutable {
     if (!parts) return done(std::unexpected(parts.error()));
     if (parts->held.empty()) return done(std::move(parts->replies));
@@ -207,12 +205,12 @@ void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<
       for (const std::size_t place : of) heavy += bytes_of(held.emplace_back((*shared)[place]));
       const auto again = share(std::move(held));
       submit<std::vector<Reply>>([all, of](Result<std::vector<Reply>> come) { all->add(of, std::move(come)); },
-                                 plan_all(again, plan), each<one>(again), heavy, PgCommand::Manner::whole,
-                                 tenant_of(again->front()));
+                                 plan_all(again, plan), each<one>(again),
+                                 {.bytes = heavy, .tenant = tenant_of(again->front())});
     }
   };
-  submit<Parts<Reply>>(std::move(then), plan_all(shared, plan), each_apart<one>(shared, name), bytes,
-                       PgCommand::Manner::in_parts);
+  submit<Parts<Reply>>(std::move(then), plan_all(shared, plan), each_apart<one>(shared, name),
+                       {.bytes = bytes, .manner = PgTraits::Manner::in_parts, .may_be_mere = may_be_mere});
 }
 
 template <class T, class Plan, class Apply>
@@ -227,8 +225,8 @@ void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
   const auto shared = std::make_shared<const ClaimRequest>(std::move(request));
   submit(
       std::move(done), [shared](Needs& needs) { plan_key(needs, *shared); },
-      [shared](Applying with) { return apply_claim(with, *shared); }, bytes_of(*shared), PgCommand::Manner::whole,
-      shared->tenant);
+      [shared](Applying with) { return apply_claim(with, *shared); },
+      {.bytes = bytes_of(*shared), .tenant = shared->tenant, .may_be_mere = true});
 }
 void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   const auto shared = share(std::move(requests));
@@ -262,7 +260,8 @@ void PostgresStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vect
         // What has neither key nor predecessors is held by nobody.
         if (const auto hash = lookup_hash(request)) return name_key(*hash);
         return request.after.empty() ? Uuid{} : request.after.front();
-      });
+      },
+      true);
 }
 void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
   const auto shared = std::make_shared<const TakeRequest>(std::move(request));
@@ -300,7 +299,7 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
     return std::monostate{};
   };
   // Nothing would tell those that are noted again from new ones. Too few is what a crash may leave as well.
-  submit(std::move(done), kNothing, add, shared->size() * kNoteBytes, PgCommand::Manner::noted);
+  submit(std::move(done), kNothing, add, {.bytes = shared->size() * kNoteBytes, .manner = PgTraits::Manner::noted});
 }
 void PostgresStore::probe(Done<std::monostate> done) {
   submit(std::move(done), kNothing, [](Applying with) {
