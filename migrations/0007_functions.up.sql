@@ -206,6 +206,7 @@ DECLARE
   r latchkey.runs;
   s latchkey.states;
   predecessors latchkey.states[];
+  is_locked boolean := false;
   now bigint;
 BEGIN
   IF enqueue.priority NOT BETWEEN -100 AND 100 THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'priority must be -100 to 100'); END IF;
@@ -225,6 +226,7 @@ BEGIN
     d := latchkey.decide_enqueue(r, s, ask, latchkey.store_now());
     IF d.answer IN ('new', 'reopen') OR ((d.ended).seq IS NOT NULL AND EXISTS (SELECT FROM latchkey.states t WHERE t.seq = held.seq)) THEN
       s := latchkey.lock_state(held.seq);
+      is_locked := true;
       d := latchkey.decide_enqueue(r, s, ask, latchkey.store_now());
     END IF;
     IF d.answer = 'mismatch' THEN RETURN ('mismatch', d.code, r.id, false)::latchkey.enqueued; END IF;
@@ -233,9 +235,7 @@ BEGIN
     predecessors := ARRAY(SELECT p FROM latchkey.lock_predecessors(ask.tenant, enqueue.after, CASE d.answer WHEN 'reopen' THEN r.seq END) p);
   END IF;
   now := latchkey.store_now();
-  IF (d.ended).seq IS NOT NULL AND EXISTS (SELECT FROM latchkey.states t WHERE t.seq = held.seq) THEN
-    PERFORM latchkey.write_state(r, s, d.ended, now);
-  END IF;
+  IF is_locked AND (d.ended).seq IS NOT NULL THEN PERFORM latchkey.write_state(r, s, d.ended, now); END IF;
   IF d.answer = 'own' THEN RETURN ('enqueued', NULL, r.id, false)::latchkey.enqueued; END IF;
   IF d.answer = 'duplicate' THEN RETURN ('duplicate', NULL, r.id, true)::latchkey.enqueued; END IF;
   IF d.answer = 'reopen' THEN

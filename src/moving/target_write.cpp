@@ -54,13 +54,14 @@ void Writer::write_runs() {
   bytes_ = 0;
 }
 
-// Of the generation that stands: of those before it nobody has a fence that is still good.
+// A generation follows on one that was settled.
 void Writer::write_settlements() {
   Column seq{Type::int8}, generation{Type::int4};
   for (const MovedRun& moved : runs_) {
-    if (!moved.run.is_settled()) continue;
-    seq.add(pg::seq_in(moved.run.id()));
-    generation.add(moved.run.generation);
+    for (std::uint32_t nth = 1; nth < moved.run.generation + moved.run.is_settled(); ++nth) {
+      seq.add(pg::seq_in(moved.run.id()));
+      generation.add(nth);
+    }
   }
   if (seq.size() > 0)
     target_.run(Bulk{{{"seq", &seq}, {"generation", &generation}}}.insert_into("latchkey.settlements"));

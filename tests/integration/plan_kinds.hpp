@@ -99,6 +99,7 @@ inline constexpr Kind kKinds[] = {
 };
 // And those that come when they are due, or within a function: they need not be seen.
 inline constexpr Kind kOthers[] = {
+    {"find a settlement", "^SELECT 1 FROM latchkey.settlements"},
     {"mark the clock", "^SELECT setval('latchkey.clock'"},
     {"read the clock", "^SELECT (SELECT (extract(epoch *last_value FROM latchkey.clock"},
     {"show that it is there", "^SELECT pg_advisory_xact_lock_shared(7420, hashtext('latchkey.servers'"},

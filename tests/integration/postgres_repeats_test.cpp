@@ -47,17 +47,31 @@ class PostgresRepeats : public PostgresStores {
     store_->enqueue({job(key)}, ear.done());
     return ear.get().first;
   }
-  // Both in one batch: they come while the store's only lane is telling of the one before.
-  void enqueue_together(const std::string& one, Ear& first, const std::string& other, Ear& second, Fault fault) {
+  // What is sent within is one batch: it comes while the store's only lane is telling of one before.
+  void in_one_batch(Fault fault, const std::function<void()>& send, const std::string& before = "before") {
     std::promise<void> sent;
-    store_->enqueue({job("before")}, [&](Replies replies) {
+    store_->enqueue({job(before)}, [&](Replies replies) {
       EXPECT_TRUE(replies);
       proxy_.arm(fault);
-      store_->enqueue({job(one)}, first.done());
-      store_->enqueue({job(other)}, second.done());
+      send();
       sent.set_value();
     });
     sent.get_future().wait();
+  }
+  void enqueue_together(const std::string& one, Ear& first, const std::string& other, Ear& second, Fault fault,
+                        const std::string& before = "before") {
+    in_one_batch(
+        fault,
+        [&] {
+          store_->enqueue({job(one)}, first.done());
+          store_->enqueue({job(other)}, second.done());
+        },
+        before);
+  }
+  static ClaimRequest claim(const std::string& key, std::uint8_t call) {
+    ClaimRequest request{.function = "f", .key = key, .key_hash = hash_key("default", "f", key), .claim = id_of(call)};
+    request.retry.retries = 3;
+    return request;
   }
   std::string runs() { return PgClient(url()).ask_one("SELECT count(*) FROM latchkey.runs"); }
 
@@ -98,15 +112,48 @@ TEST_F(PostgresRepeats, AreToldOnceWhateverBecomesOfTheBatch) {
   for (const FaultAt at : {FaultAt::flight_asked, FaultAt::commit_asked, FaultAt::commit_answered, FaultAt::trip_asked})
     for (const FaultHow how : {FaultHow::close, FaultHow::reset}) {
       Ear fresh, repeat;
-      enqueue_together("new" + std::to_string(++nth), fresh, "old", repeat, {.at = at, .how = how});
+      ++nth;
+      enqueue_together("new" + std::to_string(nth), fresh, "old", repeat, {.at = at, .how = how},
+                       "before" + std::to_string(nth));
       ASSERT_TRUE(repeat.has_answer(20s) && fresh.has_answer(20s)) << nth;
       EXPECT_EQ(repeat.get(), std::pair(old, true)) << nth;
       EXPECT_FALSE(fresh.get().second) << nth;
       enqueue("after" + std::to_string(nth));
       EXPECT_EQ(fresh.times + repeat.times, 2) << nth;
+      EXPECT_EQ(proxy_.fired(), static_cast<std::uint64_t>(nth));
     }
-  // Each with the one after it, the old one and the one before, which is a repeat itself from the second time on.
-  EXPECT_EQ(runs(), std::to_string(2 * nth + 2));
+  EXPECT_EQ(runs(), std::to_string(3 * nth + 1));
+}
+
+// The one before is a repeat, too: the fault strikes a batch of which nothing is left to be answered.
+TEST_F(PostgresRepeats, OfWhichABatchConsistsAreToldThoughItFails) {
+  const RunId old = enqueue("old");
+  for (const FaultHow how : {FaultHow::close, FaultHow::reset}) {
+    Ear fresh, repeat;
+    enqueue_together("new", fresh, "old", repeat, {.at = FaultAt::commit_asked, .how = how}, "old");
+    EXPECT_EQ(repeat.get(), std::pair(old, true));
+    EXPECT_EQ(fresh.get().second, how == FaultHow::reset) << "the second time it is there";
+  }
+  EXPECT_EQ(proxy_.fired(), 2u);
+  EXPECT_EQ(runs(), "2");
+}
+
+// The second asks for another key first, and so comes to its own when the first has been written.
+TEST_F(PostgresRepeats, OfWhatWasWrittenARoundBeforeWaitForItsCommit) {
+  std::promise<Result<ClaimReply>> first, second;
+  auto answer = second.get_future();
+  in_one_batch({.at = FaultAt::commit_answered, .how = FaultHow::swallow}, [&] {
+    store_->claim(claim("k", 1), [&](Result<ClaimReply> reply) { first.set_value(std::move(reply)); });
+    ClaimRequest other = claim("k", 2);
+    other.key_before = "earlier";
+    other.key_before_hash = hash_key("default", "f", "earlier");
+    store_->claim(std::move(other), [&](Result<ClaimReply> reply) { second.set_value(std::move(reply)); });
+  });
+  while (proxy_.fired() == 0) ASSERT_NE(answer.wait_for(1ms), std::future_status::ready);
+  EXPECT_NE(answer.wait_for(100ms), std::future_status::ready);
+  proxy_.cut_all();
+  EXPECT_TRUE(std::holds_alternative<Won>(first.get_future().get().value()));
+  EXPECT_TRUE(std::holds_alternative<Busy>(answer.get().value()));
 }
 
 }  // namespace

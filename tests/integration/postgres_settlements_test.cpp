@@ -38,11 +38,23 @@ class PostgresSettlements : public PostgresStores {
     return hand_.ask_one("SELECT convert_from(result, 'UTF8') FROM latchkey.all_states WHERE seq = " +
                          std::to_string(uuid_counter(taken.run.id())));
   }
+  // Completed with "first"; then their block is put back.
+  std::vector<Taken> settle_and_restore(std::uint32_t count) {
+    auto taken = take_new(count);
+    hand_.execute("CREATE TABLE public.before AS SELECT * FROM latchkey.blocks");
+    for (const Taken& one : taken) EXPECT_TRUE(std::get<Settled>(settle(completion(one, "first"))).changed);
+    EXPECT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.blocks"), "0");
+    hand_.execute("INSERT INTO latchkey.blocks SELECT * FROM public.before; DROP TABLE public.before");
+    return taken;
+  }
   std::string entries() { return hand_.ask_one("SELECT count(*) FROM latchkey.settlements"); }
 
-  std::unique_ptr<PostgresStore> store_ = open(url());
+  ManualClock story_{kNoon};
+  std::unique_ptr<PostgresStore> store_ = open(url(), {.lanes = 1, .clock = &story_});
   PgClient hand_{url()};
 };
+constexpr const char* kRefusal =
+    "STORE_UNAVAILABLE: the database says that this run is open and that it was settled; nothing was changed";
 
 // Ranges, rows, failures and later generations; what is purged has none left. That they are the right ones is asked
 // when the database is given back, here and by every other test.
@@ -70,27 +82,52 @@ TEST_F(PostgresSettlements, EveryEndingLeavesOne) {
 // As a backup that was restored in part would leave it: the block says that its runs are running, and so does a row.
 // Who holds either might settle them again, were it not for the index.
 TEST_F(PostgresSettlements, ARunThatIsSettledAndLiesElsewhereIsNotSettledAgain) {
-  const auto taken = take_new(3);
-  hand_.execute("CREATE TABLE public.before AS SELECT * FROM latchkey.blocks");
-  for (const Taken& one : taken) ASSERT_TRUE(std::get<Settled>(settle(completion(one, "first"))).changed);
-  ASSERT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.blocks"), "0");
-  hand_.execute("INSERT INTO latchkey.blocks SELECT * FROM public.before; DROP TABLE public.before");
-
-  // Beside another that has nothing to do with it, and is likely in the same batch.
-  const auto sound = take_new(1);
-  auto beside = std::async(std::launch::async, [&] { return settle(completion(sound[0], "sound")); });
+  const auto taken = settle_and_restore(3);
+  // Beside another that has nothing to do with it: in one batch with the first, which comes while the store's only lane
+  // is telling of one before.
+  const auto sound = take_new(2);
+  std::promise<Result<std::vector<SettleReply>>> bad, good;
   const auto started = std::chrono::steady_clock::now();
-  for (const Taken& one : taken) {
-    EXPECT_EQ(
-        refusal(completion(one, "second")),
-        "STORE_UNAVAILABLE: the database says that this run is open and that it was settled; nothing was changed");
-  }
+  store_->settle({completion(sound[0], "sound")}, [&](auto) {
+    store_->settle({completion(taken[0], "second")}, [&](auto replies) { bad.set_value(std::move(replies)); });
+    store_->settle({completion(sound[1], "sound")}, [&](auto replies) { good.set_value(std::move(replies)); });
+  });
+  EXPECT_EQ(to_string(bad.get_future().get().error()), kRefusal);
+  EXPECT_TRUE(std::get<Settled>(good.get_future().get().value().front()).changed);
   EXPECT_LT(std::chrono::steady_clock::now() - started, 5s) << "it is not tried until patience ends";
-  EXPECT_TRUE(std::get<Settled>(beside.get()).changed);
+  for (const Taken& one : taken) EXPECT_EQ(refusal(completion(one, "second")), kRefusal);
   for (const Taken& one : taken) EXPECT_EQ(result_of(one), "first");
-  EXPECT_EQ(result_of(sound[0]), "sound");
-  EXPECT_EQ(entries(), "4");
+  EXPECT_EQ(result_of(sound[1]), "sound");
+  EXPECT_EQ(entries(), "5");
   hand_.execute("DELETE FROM latchkey.blocks");
+}
+
+// Of many that are settled at once it is left out, and the others are not.
+TEST_F(PostgresSettlements, SuchARunKeepsNobodyFromWhatIsDoneWithIt) {
+  const auto bad = settle_and_restore(2);
+  const auto sound = take_new(2);
+  const auto replies = Verbs(*store_).settle_all({completion(sound[0], "sound"), completion(bad[0], "second")});
+  EXPECT_TRUE(std::get<Settled>(replies[0]).changed);
+  EXPECT_EQ(to_string(std::get<Error>(replies[1])), kRefusal);
+  // Nor are others' leases kept from ending.
+  story_.advance(2min);
+  EXPECT_EQ(Verbs(*store_).sweep(100).changed, 1u);
+  EXPECT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.dead_letter_members"), "1");
+  for (const Taken& one : bad) EXPECT_EQ(result_of(one), "first");
+  hand_.execute("DELETE FROM latchkey.blocks");
+}
+
+// A claim that ends the generation before its own in one go leaves an entry for that one, too.
+TEST_F(PostgresSettlements, AGenerationThatEndsAsTheNextBeginsHasItsOwn) {
+  ClaimRequest claim{.function = "f", .key = "k", .key_hash = hash_key("default", "f", "k"), .lease = 1min};
+  claim.retry.retries = 0;
+  claim.claim = id_of(1);
+  ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(claim)));
+  story_.advance(2min);
+  claim.claim = id_of(2);
+  const auto again = Verbs(*store_).claim(claim);
+  ASSERT_EQ(std::get<Won>(again).run.generation, 2u);
+  EXPECT_EQ(hand_.ask_one("SELECT string_agg(generation::text, ' ') FROM latchkey.settlements"), "1");
 }
 
 }  // namespace

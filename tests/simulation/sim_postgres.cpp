@@ -116,12 +116,12 @@ void SimPostgres::calm() {
   user_.reset();
 }
 
-// Nothing is left on its way that could still be committed later, but for what is `late`.
 std::string SimPostgres::find_contradiction() {
   PgClient hand(shared_database());
   return PgServer::find_contradiction(hand);
 }
 
+// Nothing is left on its way that could still be committed later, but for what is `late`.
 void SimPostgres::arm(std::vector<FaultHow> ways) {
   static constexpr FaultAt kPlaces[] = {FaultAt::flight_asked, FaultAt::commit_asked, FaultAt::commit_answered};
   proxy_->arm({.at = kPlaces[dice_.below(std::size(kPlaces))],

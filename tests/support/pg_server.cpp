@@ -24,12 +24,15 @@ std::string PgServer::find_contradiction(PgClient& hand) {
   if (hand.ask_one("SELECT to_regclass('latchkey.settlements') IS NULL") == "t") return "";
   return hand.ask_one(
       "SELECT coalesce(string_agg(line, ', '), '') FROM ("
-      "SELECT format('%s is settled without an entry', s.seq) AS line FROM latchkey.all_states s "
-      "WHERE s.status >= 3 AND NOT EXISTS "
-      "(SELECT FROM latchkey.settlements t WHERE t.seq = s.seq AND t.generation = s.generation) "
+      "SELECT format('%s has %s entries of %s', s.seq, found.entries, expected.entries) AS line "
+      "FROM latchkey.all_states s "
+      "CROSS JOIN LATERAL (SELECT s.generation - (s.status < 3)::int AS entries) expected "
+      "CROSS JOIN LATERAL (SELECT count(*) AS entries FROM latchkey.settlements t WHERE t.seq = s.seq AND t.generation "
+      "BETWEEN 1 AND expected.entries) found "
+      "WHERE found.entries <> expected.entries "
       "UNION ALL SELECT format('%s has an entry for %s', t.seq, t.generation) "
       "FROM latchkey.settlements t LEFT JOIN latchkey.all_states s USING (seq) "
-      "WHERE coalesce(t.generation > s.generation OR (t.generation = s.generation AND s.status < 3), true) "
+      "WHERE coalesce(t.generation > s.generation - (s.status < 3)::int, true) "
       "LIMIT 20) lines");
 }
 

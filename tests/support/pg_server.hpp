@@ -16,8 +16,8 @@ class PgServer {
   // The URL of an empty database; give it back when it is no longer used.
   std::string borrow_database();
   void give_back(const std::string& url);
-  // Where settled runs and the entries of `settlements` are not the same; empty: nowhere. Asked of every database that
-  // is given back.
+  // Where `settlements` has not exactly one entry for each generation that was settled; empty: nowhere. Asked of every
+  // database that is given back.
   static std::string find_contradiction(PgClient& hand);
   // As Latchkey's schema was when it was set up there: quicker than setting it up anew.
   static void empty(const std::string& url);

@@ -18,7 +18,8 @@ constexpr std::size_t kTenantsKnown = 100'000;
 
 // Something in the database says of a settled run that it is open: tables that were restored in part, or changed by
 // hand. The row that was locked for it does not speak for it, and no further try will find it otherwise.
-bool is_settled_twice(const Failure& failure) { return failure.constraint == "settlements_pkey"; }
+constexpr const char* kSettlements = "settlements_pkey";
+bool is_settled_twice(const Failure& failure) { return failure.constraint == kSettlements; }
 
 // Somebody else was faster, or holds what we want: everything is undone, and may be tried again.
 bool is_collision(const Failure& failure) {
@@ -67,6 +68,8 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       co_await apply_batch(connection, std::move(rest));
       co_return;
     }
+    // Of many that one command changes, it leaves that out.
+    if (is_settled_twice(*failure) && !std::exchange(attempt.checks_settlements, true)) continue;
     if (is_held_up) co_return put_aside(std::move(batch.front()));
     // On closing only what is unknown is worth another try.
     const bool is_over = waits_.has_ended() || (is_closing() && !attempt.is_unknown);
@@ -203,6 +206,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   tables.tell_new_letters(attempt.letters);
   tables.tell_new_keys(attempt.keys);
   tables.leave_keys(held_, host_.elapsed());
+  if (attempt.checks_settlements) tables.check_settlements();
   Needs needs;
   std::vector<PgCommand*> left;
   for (const auto& command : batch) {
@@ -216,7 +220,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   if (attempt.collided || trust_ < kTrusted) {
     needs.keys.insert(needs.new_keys);
   } else {
-    for (const Uuid& key : needs.new_keys.sorted()) tables.load_no_key(key);
+    for (const Uuid& key : needs.new_keys.sorted()) tables.guess_no_key(key);
   }
   Instant now;
   co_await load(connection, tables, std::move(needs), true, attempt, now);
@@ -233,6 +237,8 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
       } catch (const Missing&) {
         tables.undo_command();
         again.push_back(command);
+      } catch (const Contradicted&) {
+        throw Failure("23505", "it is settled, and open too", false, kSettlements);
       } catch (const Held&) {
         tables.undo_command();
       }

@@ -149,6 +149,7 @@ class PostgresStore final : public Store, private Records {
     bool is_committing = false;                    // this try has asked for it
     bool collided = false;                         // with somebody who was faster
     bool skips = false;                            // what is locked, instead of waiting for it
+    bool checks_settlements = false;               // before it settles
     std::map<pg::LetterName, DeadLetter> letters;  // that it opens
     std::vector<pg::TenantKey> keys;               // that it makes
     // Who carries it out at the server's end, since when.

@@ -1,5 +1,7 @@
 #include "store/postgres/pg_tables.hpp"
 
+#include "store/postgres/statements.hpp"
+
 namespace latchkey::pg {
 
 std::optional<std::uint64_t> Counters::peek() const {
@@ -114,7 +116,6 @@ PgTables::RunSlot* PgTables::find_slot(Seq seq) {
   } else {
     slot = {run_of(std::move(head), outcome->second), Place::outcome};
   }
-  if (slot.now->is_settled()) slot.settled = slot.now->generation;
   return &slot;
 }
 
@@ -153,9 +154,9 @@ void PgTables::set_run(Seq seq, std::optional<Run> run) {
   changed_ = true;
   const auto [at, is_new] = runs_.try_emplace(seq);
   RunSlot& slot = at->second;
-  const auto [stored, settled] = std::pair(slot.stored, slot.settled);
+  const Place stored = slot.stored;
   undo_runs_.emplace_back(seq, is_new ? std::nullopt : std::optional(std::move(slot)));
-  slot = {std::move(run), stored, true, settled};
+  slot = {std::move(run), stored, true};
   changed_runs_.insert(seq);
 }
 
@@ -196,7 +197,7 @@ std::optional<Run> PgTables::find_latest(const KeyName& name) {
     needs_.keys.insert(key);
     throw Missing{};
   }
-  goes_by_batch_ |= at->second.is_changed;
+  goes_by_batch_ |= at->second.is_changed || at->second.is_guessed;
   if (!at->second.now) return std::nullopt;
   if (!at->second.is_held && !at->second.is_changed) peeked_.insert(key);
   const RunSlot& slot = slot_of(*at->second.now);
@@ -245,7 +246,22 @@ void PgTables::insert(const Run& run) {
   if (run.head->guarded()) set_key(*run.head, seq);
 }
 
-void PgTables::update(const Run&, const Run& after) { set_run(seq_in(after.id()), after); }
+void PgTables::update(const Run& before, const Run& after) {
+  if (before.is_open() && after.is_settled()) note_settlement(after);
+  set_run(seq_in(after.id()), after);
+}
+
+void PgTables::note_settlement(const Run& run) {
+  const Seq seq = seq_in(run.id());
+  const auto question = [&] {
+    return Statement{sql().find_settlement, Params().add(seq).add(std::int64_t{run.generation})};
+  };
+  if (checks_settlements_ &&
+      !ask("settlement of:" + std::to_string(seq) + "/" + std::to_string(run.generation), question).empty())
+    throw Contradicted{};
+  settled_.emplace_back(seq, run.generation);
+  undo_.emplace_back([this] { settled_.pop_back(); });
+}
 
 void PgTables::point_key(const Run& run) { set_key(*run.head, seq_in(run.id())); }
 

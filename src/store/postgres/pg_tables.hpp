@@ -29,6 +29,8 @@ namespace latchkey::pg {
 struct Missing {};
 // Somebody else holds what it needs, or has just moved it: to be tried again later, by itself.
 struct Held {};
+// The database has a settlement of what it says is open: no further try will find it otherwise.
+struct Contradicted : Held {};
 // What is told of it when patience is over.
 inline Error refuse_held() {
   return {Code::STORE_UNAVAILABLE, "somebody's open transaction holds this; nothing was changed"};
@@ -109,7 +111,7 @@ class PgTables final : public Tables {
     in_turn_ = false;
     lacks_ = false;
     defers_ = false;
-    goes_by_batch_ = false;
+    goes_by_batch_ = has_written_;
     fences_drawn_ = 0;
     changed_before_ = begin_request().changed;
   }
@@ -160,6 +162,8 @@ class PgTables final : public Tables {
   // Somebody is inserting these: whoever asks for one finds it Held. So does who would make one that must be seen
   // first.
   void leave_keys(HeldKeys& keys, Duration now) { left_keys_ = &keys, left_at_ = now; }
+  // Asks before it settles anything whether it is settled: a try before this one was refused for that.
+  void check_settlements() { checks_settlements_ = true; }
   // Whether it has looked for what is overdue.
   bool has_swept() const { return overdue_.has_value(); }
   // Whether this batch has written jobs that may be taken.
@@ -176,6 +180,8 @@ class PgTables final : public Tables {
   // As it stands, not locked: enough for an answer that changes nothing.
   void load_peeked(const Uuid& key, Run run);
   void load_no_key(const Uuid& key) { keys_.insert_or_assign(key, KeySlot{}); }
+  // It was not looked for: the index will say if it is there.
+  void guess_no_key(const Uuid& key) { keys_.insert_or_assign(key, KeySlot{.is_guessed = true}); }
   void load_held_key(const Uuid& key, std::optional<Seq> seq);
   // It is there: if it could not be held, somebody else holds it.
   void load_existing_key(const Uuid& key);
@@ -256,7 +262,7 @@ class PgTables final : public Tables {
   };
   struct KeySlot {
     std::optional<Seq> stored, now;
-    bool is_changed = false, is_held = false;
+    bool is_changed = false, is_held = false, is_guessed = false;
     std::string tenant;  // set when it is changed
   };
   enum class Place : std::uint8_t { nowhere, block, row, outcome, peeked };
@@ -264,7 +270,6 @@ class PgTables final : public Tables {
     std::optional<Run> now;
     Place stored = Place::nowhere;
     bool is_changed = false;
-    std::uint32_t settled = 0;  // the last generation of which the database has a settlement
   };
   // The dead letters that a run is in.
   struct LettersOf {
@@ -290,6 +295,8 @@ class PgTables final : public Tables {
   bool knows_waits(Seq predecessor) const;
   void note_waits_known(Seq from, Seq to);
   void set_key(const RunHead& head, std::optional<Seq> seq);
+  void note_settlement(const Run& run);
+  void put_settlements(std::vector<Statement>& writes);
   void put_run_writes(std::vector<Statement>& writes);
   void put_key_writes(std::vector<Statement>& writes);
   void put_wait_writes(std::vector<Statement>& writes);
@@ -339,8 +346,11 @@ class PgTables final : public Tables {
   bool has_met_keys_ = false;
   bool in_turn_ = false;
   bool lacks_ = false;
-  bool defers_ = false;          // a key of it is to be looked at first
-  bool goes_by_batch_ = false;   // this command has read what this batch has changed
+  bool defers_ = false;         // a key of it is to be looked at first
+  bool goes_by_batch_ = false;  // this command has read what this batch has changed, or guesses
+  bool has_written_ = false;    // something that is read from now on may not be committed
+  bool checks_settlements_ = false;
+  std::vector<std::pair<Seq, std::uint32_t>> settled_;  // generations, that are to be entered
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;

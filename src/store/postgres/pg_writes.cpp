@@ -11,6 +11,7 @@ namespace latchkey::pg {
 
 std::vector<Statement> PgTables::take_writes() {
   std::vector<Statement> writes;
+  put_settlements(writes);
   put_run_writes(writes);
   put_key_writes(writes);
   put_wait_writes(writes);
@@ -22,6 +23,7 @@ std::vector<Statement> PgTables::take_writes() {
   own_writes_.clear();
   undo_.clear();
   undo_runs_.clear();
+  has_written_ |= !writes.empty();
   return writes;
 }
 
@@ -84,11 +86,22 @@ Bulk bulk_of(BlockColumns& columns, const std::vector<Block>& blocks) {
 
 }  // namespace
 
+// Before the rows that say how it ended: whatever those are, this judges.
+void PgTables::put_settlements(std::vector<Statement>& writes) {
+  std::ranges::sort(settled_);
+  Column seq{Type::int8}, generation{Type::int4};
+  for (const auto& [of, nth] : std::exchange(settled_, {})) {
+    seq.add(of);
+    generation.add(nth);
+  }
+  if (seq.size() > 0 && !LK_SEEDED(settled_without_entry))
+    writes.push_back(Bulk{{{"seq", &seq}, {"generation", &generation}}}.insert_into("latchkey.settlements"));
+}
+
 void PgTables::put_run_writes(std::vector<Statement>& writes) {
   std::vector<const Run*> made, new_rows, rows;
   std::vector<const Run*> outcomes;
   std::vector<Seq> erased, erased_rows, erased_outcomes;
-  Column settled{Type::int8}, generation{Type::int4};
   std::vector<Block> pieces;
   std::map<Seq, std::vector<Seq>> gone;  // from which block: which
   Wanted<Seq> changed = std::exchange(changed_runs_, {});
@@ -107,11 +120,6 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
       continue;
     }
     const Run& run = *slot.now;
-    const bool is_entered = !run.is_settled() || std::exchange(slot.settled, run.generation) == run.generation;
-    if (!is_entered && !LK_SEEDED(settled_without_entry)) {
-      settled.add(seq);
-      generation.add(run.generation);
-    }
     has_queued_ |= run.as<Queued>() && run.origin == Origin::enqueued && run.waiting_for == 0;
     if (const auto deadline = next_deadline(run))
       first_deadline_ = std::min(*deadline, first_deadline_.value_or(*deadline));
@@ -143,9 +151,6 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
     }
   }
 
-  // Before the rows that say how it ended: whatever those are, this judges.
-  if (settled.size() > 0)
-    writes.push_back(Bulk{{{"seq", &settled}, {"generation", &generation}}}.insert_into("latchkey.settlements"));
   if (!made.empty()) writes.push_back(insert_heads(made));
   if (!outcomes.empty()) writes.push_back(insert_outcomes(outcomes));
   if (!new_rows.empty()) writes.push_back(insert_states(new_rows));

@@ -4,6 +4,8 @@
 DELETE FROM latchkey.states WHERE seq = ANY($1)
 -- name: erase_runs
 DELETE FROM latchkey.runs WHERE seq = ANY($1)
+-- name: find_settlement
+SELECT 1 FROM latchkey.settlements WHERE seq = $1 AND generation = $2
 -- name: erase_settlements
 DELETE FROM latchkey.settlements WHERE seq = ANY($1)
 -- name: erase_duplicates
