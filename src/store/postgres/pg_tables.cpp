@@ -247,8 +247,8 @@ void PgTables::insert(const Run& run) {
 }
 
 void PgTables::update(const Run& before, const Run& after) {
+  set_run(seq_in(after.id()), after);  // first: it asks for the lock
   if (before.is_open() && after.is_settled()) note_settlement(after);
-  set_run(seq_in(after.id()), after);
 }
 
 void PgTables::note_settlement(const Run& run) {
