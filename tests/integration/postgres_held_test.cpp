@@ -5,23 +5,10 @@
 
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
+#include "integration/stopped_clock.hpp"
 
 namespace latchkey {
 namespace {
-
-// The machine's, but that no time seems to pass between two looks until it is let go. Who waits does wait.
-class StoppedClock final : public Clock {
- public:
-  Instant now() override { return system_.now(); }
-  Duration elapsed() override { return is_stopped_ ? stopped_at_ : system_.elapsed(); }
-  Task<void> wait(Duration span) override { return system_.wait(span); }
-  void let_go() { is_stopped_ = false; }
-
- private:
-  SystemClock system_;
-  const Duration stopped_at_ = system_.elapsed();
-  std::atomic<bool> is_stopped_{true};
-};
 
 class PostgresHeld : public PostgresStores {
  protected:

@@ -256,7 +256,7 @@ TEST_F(PostgresPipeline, SixteenConnectionsHaveOneThread) {
     const std::string url_of = url() + "?application_name=lanes" + std::to_string(lanes);
     const auto store = open(url_of, {.lanes = lanes, .batch = 1});
     PgClient watch(url());
-    // As many at once as there are lanes: each takes one.
+    // As many at once as there are lanes: each takes one, as a batch has room for no more.
     const std::string many =
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lanes" + std::to_string(lanes) + "'";
     int round = 0;

@@ -95,11 +95,11 @@ class QueuedStore final : public Store {
       replies_.push_back(std::move(reply));
       is_there_.notify_one();
     }
-    std::vector<std::move_only_function<void()>> wait_for(std::size_t count, std::chrono::milliseconds stuck_after,
+    std::vector<std::move_only_function<void()>> wait_for(std::size_t count, std::chrono::milliseconds patience,
                                                           const std::function<void()>& unstick) {
       std::unique_lock lock(mutex_);
       const auto are_there = [&] { return replies_.size() == count; };
-      if (!is_there_.wait_for(lock, stuck_after, are_there)) {
+      if (!is_there_.wait_for(lock, patience, are_there)) {
         lock.unlock();
         unstick();
         lock.lock();

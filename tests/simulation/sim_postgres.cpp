@@ -53,9 +53,15 @@ void SimPostgres::open() {
   for (Host& host : hosts_) {
     host.random = std::make_unique<SeededRandom>(dice_.next());
     const auto lanes = static_cast<unsigned>(1 + dice_.below(3));
-    auto opened = PostgresStore::open(
-        {.url = url_, .lanes = lanes, .readers = 1, .clock = &clock_, .close_max = std::chrono::milliseconds{200}},
-        host_clock_, *host.random);
+    // Alone, it carries all that it can at once.
+    const std::size_t many = hosts_.size() == 1 ? 0 : PostgresSettings{}.many;
+    auto opened = PostgresStore::open({.url = url_,
+                                       .lanes = lanes,
+                                       .readers = 1,
+                                       .many = many,
+                                       .clock = &clock_,
+                                       .close_max = std::chrono::milliseconds{200}},
+                                      host_clock_, *host.random);
     LK_ASSERT(opened);
     host.store = std::move(*opened);
     stores.push_back(host.store.get());

@@ -1,5 +1,6 @@
 // SimPostgres: one or two hosts' stores on one real PostgreSQL, by the world's clock. Their commands wait for the world
-// to say when, are carried out at once by as many connections as there are, and are waited for. In some worlds
+// to say when, are carried out at once by as many connections as there are (where there are two hosts, a few may go
+// together), and are waited for. In some worlds
 // connections are cut at a commit, before or after the server has it; a crash may do that too, and then nobody learns
 // whether it was kept, or the server falls silent, and the stores are closed by that. In some worlds a user's
 // transaction holds some rows (runs, heads, dead letters, one that it is making) from one step to another, or until

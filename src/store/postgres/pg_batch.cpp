@@ -217,6 +217,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   }
   // Keys of jobs are mostly new: they are not looked for, the index says when one was not. For a while after that they
   // are.
+  const bool has_new_keys = !needs.new_keys.empty();
   if (attempt.collided || trust_ < kTrusted) {
     needs.keys.insert(needs.new_keys);
   } else {
@@ -270,7 +271,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   const DeadlineQuestion question(*this);
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
-  if (!attempt.collided && trust_ < kTrusted && !tables.has_met_keys()) trust_ += 1;
+  if (has_new_keys && !attempt.collided && trust_ < kTrusted && !tables.has_met_keys()) trust_ += 1;
   if (tables.has_met_keys()) trust_ = 0;
   tables.remember_heads();
   leave_out(tables.left_out());

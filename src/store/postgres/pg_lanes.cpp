@@ -9,17 +9,43 @@ namespace latchkey {
 
 using namespace pg;
 
+// Whether one batch has room for all that waits, and it is not worth a lane of its own.
+bool PostgresStore::are_few_waiting() const {
+  std::size_t requests = 0, commands = 0, bytes = 0;
+  for (const auto& command : waiting_) {
+    requests += command->requests;
+    bytes += command->bytes;
+    if (requests >= settings_.many || ++commands >= settings_.batch || bytes >= kBatchBytes) return false;
+  }
+  return requests > 0;
+}
+
+PostgresStore::Batch PostgresStore::take_waiting() {
+  Batch batch;
+  for (std::size_t bytes = 0; !waiting_.empty() && batch.size() < settings_.batch && bytes < kBatchBytes;) {
+    bytes += waiting_.front()->bytes;
+    batch.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  return batch;
+}
+
 Task<PostgresStore::Batch> PostgresStore::next_batch() {
   Batch batch;
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      for (std::size_t bytes = 0; !waiting_.empty() && batch.size() < settings_.batch && bytes < kBatchBytes;) {
-        bytes += waiting_.front()->bytes;
-        batch.push_back(std::move(waiting_.front()));
-        waiting_.pop_front();
+      const bool waits_for_more = !closing_ && under_way_.are_soon_back(host_.elapsed()) && are_few_waiting();
+      if (!waits_for_more) {
+        batch = take_waiting();
+        if (!batch.empty() || closing_) co_return batch;
+      } else if (!std::exchange(looks_again_, true)) {
+        // Those that are under way may not come back as soon.
+        look_again_.set(kLookAgain, [this] {
+          looks_again_ = false;
+          wake_.ring();
+        });
       }
-      if (!batch.empty() || closing_) co_return batch;
     }
     co_await wake_.wait();
   }
@@ -30,7 +56,11 @@ Task<void> PostgresStore::work() {
   while (true) {
     Batch batch = co_await next_batch();
     if (batch.empty()) break;
+    std::size_t requests = 0;
+    for (const auto& command : batch) requests += command->requests;
+    const auto lane = under_way_.set_out(requests, host_.elapsed());
     co_await apply_batch(connection, std::move(batch));
+    under_way_.come_back(lane);
   }
   lanes_left_ -= 1;
   refuse_.ring();

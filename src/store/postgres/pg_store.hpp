@@ -30,6 +30,7 @@
 #include "store/postgres/database_clock.hpp"
 #include "store/postgres/pg_tables.hpp"
 #include "store/postgres/session.hpp"
+#include "store/postgres/under_way.hpp"
 #include "store/store.hpp"
 #include "store/store_clock.hpp"
 
@@ -40,6 +41,7 @@ struct PostgresSettings {
   unsigned lanes = 4;                             // connections that write
   unsigned readers = 10;                          // and that read, at most: as many as a server's threads that do
   std::size_t batch = 256;                        // commands in one transaction, at most
+  std::size_t many = 64;                          // requests: fewer may wait for a lane that is soon back; 0: none do
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
   Duration reply_max = std::chrono::seconds{15};  // for one round trip, or one read, before the connection is given up
@@ -54,7 +56,8 @@ struct PgTraits {
     in_parts,  // it leaves out what is held, and sees to that itself
     noted      // nothing is told of a commit that stays unknown: asking again would be doing it again
   };
-  std::size_t bytes = 0;  // that it brings along, about
+  std::size_t bytes = 0;     // that it brings along, about
+  std::size_t requests = 1;  // that it is made of, or asks for
   Manner manner = Manner::whole;
   std::string tenant;        // empty: nobody's, or everybody's
   bool may_be_mere = false;  // where it changes nothing, its answer need not wait for the others' commit
@@ -161,6 +164,7 @@ class PostgresStore final : public Store, private Records {
     Duration since{};
   };
   static constexpr std::size_t kBatchBytes = 16 << 20;
+  static constexpr Duration kLookAgain = std::chrono::milliseconds{2};
   static constexpr Duration kRefuseEvery = std::chrono::milliseconds{250};
   static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
   // How long a look at keys takes at most: what it does not come to has its turn at the next. Where one is free that
@@ -178,8 +182,9 @@ class PostgresStore final : public Store, private Records {
   // How often the next deadline is asked for, for others' sake.
   static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
-  // Batches that met no key that was there already, before keys of jobs are taken to be new again.
-  static constexpr unsigned kTrusted = 100;
+  // Batches with keys of jobs that met none that was there already, before these are taken to be new again. To look for
+  // them costs a tenth of what trying in vain does.
+  static constexpr unsigned kTrusted = 20;
   class Loading;  // pg_load.cpp
   // From asking for the next deadline to its answer.
   class DeadlineQuestion {
@@ -208,6 +213,9 @@ class PostgresStore final : public Store, private Records {
   Task<void> work();
   Task<void> work_slowly();
   Task<Batch> next_batch();
+  // Both under the mutex.
+  bool are_few_waiting() const;
+  Batch take_waiting();
   Task<void> refuse_waiting();
   // pg_place.cpp
   Task<std::unique_ptr<pg::Connection>> connect();
@@ -278,6 +286,9 @@ class PostgresStore final : public Store, private Records {
   std::map<pg::Seq, Duration> left_out_;  // runs of which something is held: until when sweeps pass them over
   std::map<std::pair<pg::Seq, pg::Seq>, Duration> left_out_blocks_;
   unsigned lanes_left_ = 0;
+  pg::UnderWay under_way_{settings_.many};
+  Limit look_again_{context_.get_executor()};
+  bool looks_again_ = false;
   std::optional<Duration> outage_since_;  // since when connections have been lost, and nothing was committed
   Alarm refuse_{context_.get_executor()};
   Alarm slow_wake_{context_.get_executor()};

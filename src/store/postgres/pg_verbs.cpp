@@ -206,11 +206,12 @@ void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<
       const auto again = share(std::move(held));
       submit<std::vector<Reply>>([all, of](Result<std::vector<Reply>> come) { all->add(of, std::move(come)); },
                                  plan_all(again, plan), each<one>(again),
-                                 {.bytes = heavy, .tenant = tenant_of(again->front())});
+                                 {.bytes = heavy, .requests = of.size(), .tenant = tenant_of(again->front())});
     }
   };
-  submit<Parts<Reply>>(std::move(then), plan_all(shared, plan), each_apart<one>(shared, name),
-                       {.bytes = bytes, .manner = PgTraits::Manner::in_parts, .may_be_mere = may_be_mere});
+  submit<Parts<Reply>>(
+      std::move(then), plan_all(shared, plan), each_apart<one>(shared, name),
+      {.bytes = bytes, .requests = shared->size(), .manner = PgTraits::Manner::in_parts, .may_be_mere = may_be_mere});
 }
 
 template <class T, class Plan, class Apply>
@@ -231,7 +232,7 @@ void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
 void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   const auto shared = share(std::move(requests));
   // One that somebody holds must not keep the others from being extended.
-  submit(std::move(done), plan_all(shared, kPlanRun), [shared](Applying with) {
+  const auto extend_each = [shared](Applying with) {
     std::vector<ExtendReply> replies;
     for (const ExtendRequest& request : *shared) {
       static_cast<PgTables&>(with.tables).begin_request();
@@ -243,7 +244,8 @@ void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector
       }
     }
     return replies;
-  });
+  };
+  submit(std::move(done), plan_all(shared, kPlanRun), extend_each, {.requests = shared->size()});
 }
 void PostgresStore::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
   submit_each<apply_settle>(std::move(requests), std::move(done), kPlanSettle,
@@ -272,7 +274,7 @@ void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
         // Mostly there is little to be had: where there is more, more are drawn.
         needs.fences = std::max<std::uint64_t>(needs.fences, std::min<std::uint64_t>(shared->limit, kDrawn));
       },
-      [shared](Applying with) { return apply_take(with, *shared); });
+      [shared](Applying with) { return apply_take(with, *shared); }, {.requests = shared->limit});
 }
 void PostgresStore::move(MoveRequest request, Done<MoveReply> done) {
   submit(
@@ -299,7 +301,8 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
     return std::monostate{};
   };
   // Nothing would tell those that are noted again from new ones. Too few is what a crash may leave as well.
-  submit(std::move(done), kNothing, add, {.bytes = shared->size() * kNoteBytes, .manner = PgTraits::Manner::noted});
+  submit(std::move(done), kNothing, add,
+         {.bytes = shared->size() * kNoteBytes, .requests = shared->size(), .manner = PgTraits::Manner::noted});
 }
 void PostgresStore::probe(Done<std::monostate> done) {
   submit(std::move(done), kNothing, [](Applying with) {
