@@ -2,11 +2,14 @@
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
 #include "integration/stopped_clock.hpp"
+#include "store/postgres/under_way.hpp"
 #include "support/comes_true.hpp"
 #include "support/fault_proxy.hpp"
 
 namespace latchkey {
 namespace {
+
+using pg::UnderWay;
 
 class PostgresLanes : public PostgresStores {
  protected:
@@ -16,6 +19,22 @@ class PostgresLanes : public PostgresStores {
     auto told = std::make_shared<std::promise<Result<ClaimReply>>>();
     store_->claim(a_claim(key), [told](Result<ClaimReply> reply) { told->set_value(std::move(reply)); });
     return told->get_future();
+  }
+  std::future<bool> enqueue(std::size_t count) {
+    auto told = std::make_shared<std::promise<bool>>();
+    store_->enqueue({count, EnqueueRequest{.function = "f"}},
+                    [told](const Result<std::vector<EnqueueReply>>& replies) { told->set_value(replies.has_value()); });
+    return told->get_future();
+  }
+  // Two lanes whose commits are not heard of, each with so many requests.
+  std::vector<std::future<bool>> fall_silent(std::size_t requests) {
+    std::vector<std::future<bool>> silent;
+    for (int lane = 0; lane < 2; ++lane) {
+      proxy_.arm({FaultAt::commit_asked, FaultHow::swallow});
+      silent.push_back(enqueue(requests));
+      EXPECT_TRUE(comes_true([&] { return proxy_.fired() == silent.size(); })) << "the test did not test";
+    }
+    return silent;
   }
   static bool has_won(std::future<Result<ClaimReply>>& answer) {
     const auto reply = answer.get();
@@ -29,19 +48,11 @@ class PostgresLanes : public PostgresStores {
 };
 
 TEST_F(PostgresLanes, AFewWaitForTwoThatAreSoonBackAndNotWhenTheyTakeLong) {
-  std::vector<std::future<Result<ClaimReply>>> silent;
-  for (const char* key : {"a", "b"}) {
-    proxy_.arm({FaultAt::commit_asked, FaultHow::swallow});
-    silent.push_back(claim(key));
-    ASSERT_TRUE(comes_true([&] { return proxy_.fired() == silent.size(); })) << "the test did not test";
-  }
+  auto silent = fall_silent(UnderWay::kCrowd / 2);
   auto few = claim("c");
   EXPECT_EQ(few.wait_for(100ms), std::future_status::timeout) << "it did not wait for them";
-  auto many = std::make_shared<std::promise<void>>();
-  auto much = many->get_future();
-  store_->enqueue({100, EnqueueRequest{.function = "f"}},
-                  [many](Result<std::vector<EnqueueReply>>) { many->set_value(); });
-  EXPECT_EQ(much.wait_for(kSilence / 2), std::future_status::ready) << "many waited, too";
+  auto many = enqueue(100);
+  EXPECT_EQ(many.wait_for(kSilence / 2), std::future_status::ready) << "many waited, too";
   EXPECT_EQ(few.wait_for(kSilence / 2), std::future_status::ready) << "and did not take it along";
   EXPECT_TRUE(has_won(few));
 
@@ -51,7 +62,16 @@ TEST_F(PostgresLanes, AFewWaitForTwoThatAreSoonBackAndNotWhenTheyTakeLong) {
   time_.let_go();
   ASSERT_EQ(alone.wait_for(kSilence / 2), std::future_status::ready) << "it waits for the silent ones";
   EXPECT_TRUE(has_won(alone));
-  for (auto& one : silent) EXPECT_TRUE(has_won(one));
+  for (auto& one : silent) EXPECT_TRUE(one.get());
+}
+
+TEST_F(PostgresLanes, WhereNoCrowdIsUnderWayNobodyWaits) {
+  auto silent = fall_silent(1);
+  auto third = claim("c");
+  ASSERT_EQ(third.wait_for(kSilence / 2), std::future_status::ready) << "it waits for the silent ones";
+  EXPECT_TRUE(has_won(third));
+  time_.let_go();
+  for (auto& one : silent) EXPECT_TRUE(one.get());
 }
 
 }  // namespace
