@@ -155,6 +155,7 @@ void Story::chains() {
 void Story::blocks() {
   add_plain("plain", 20);
   const auto some = take(12);
+  if (some.size() < 12) return;  // it is noted
   const auto part = [&](std::size_t from, std::size_t to) {
     return std::vector<Taken>(some.begin() + static_cast<std::ptrdiff_t>(from),
                               some.begin() + static_cast<std::ptrdiff_t>(to));

@@ -165,6 +165,8 @@ class PostgresStore final : public Store, private Records {
   };
   static constexpr std::size_t kBatchBytes = 16 << 20;
   static constexpr Duration kLookAgain = std::chrono::milliseconds{2};
+  // How long the end of a session that was left behind is waited for: it ends by itself, as soon as it may run.
+  static constexpr Duration kEndMost = std::chrono::seconds{2};
   static constexpr Duration kRefuseEvery = std::chrono::milliseconds{250};
   static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
   // How long a look at keys takes at most: what it does not come to has its turn at the next. Where one is free that

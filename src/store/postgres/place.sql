@@ -19,10 +19,10 @@ BEGIN
 -- name: find_process
 SELECT pg_catalog.pg_backend_pid()::bigint
 -- name: end_backend
--- One that waits for us alone: a commit that waits for its standby would be shown to everybody, and the standby may
--- never have it.
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid = $1 AND xact_start = $2::text::timestamptz AND usename = session_user AND wait_event_type = 'Client'
+-- A row while it is there. Ended is one that waits for us alone: a commit that waits for its standby would be shown to
+-- everybody, and the standby may never have it.
+SELECT CASE WHEN wait_event_type = 'Client' THEN pg_terminate_backend(pid) END FROM pg_stat_activity
+WHERE pid = $1 AND xact_start = $2::text::timestamptz AND usename = session_user AND wait_event IS DISTINCT FROM 'SyncRep'
 
 -- name: here
 (SELECT system_identifier::text AS system, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) AS timeline
