@@ -111,10 +111,8 @@ class SqlHostile : public SqlTest {
   }
   // Every way of writing to a relation, each of its columns by itself: it might be granted alone.
   std::vector<std::string> writes_to(const std::string& name) {
-    std::vector<std::string> writes{"DELETE FROM " + name,
-                                    "INSERT INTO " + name + " SELECT t.* FROM " + name + " t",
-                                    "TRUNCATE " + name,
-                                    "SELECT FROM " + name + " FOR UPDATE",
+    std::vector<std::string> writes{"DELETE FROM " + name, "INSERT INTO " + name + " SELECT t.* FROM " + name + " t",
+                                    "TRUNCATE " + name, "SELECT FROM " + name + " FOR UPDATE",
                                     "SELECT FROM " + name + " FOR KEY SHARE"};
     for (const auto& column : admin.rows("SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = "
                                          "$1::text::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",

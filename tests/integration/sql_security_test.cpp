@@ -44,8 +44,8 @@ TEST_F(SqlHostile, WhatIsTheEnginesAloneIsDenied) {
   Sql believed = service("acme"), bound = connect(bound_role("acme"));
   for (const char* table : {"keys", "settlements", "tokens", "batches", "place", "latches", "tenant_roles"}) {
     const std::string name = std::string("latchkey.") + table;
-    std::vector<std::string> tries{"SELECT FROM " + name, "SELECT count(*) FROM " + name,
-                                   "EXPLAIN SELECT FROM " + name, "TABLE " + name, "COPY " + name + " TO STDOUT"};
+    std::vector<std::string> tries{"SELECT FROM " + name, "SELECT count(*) FROM " + name, "EXPLAIN SELECT FROM " + name,
+                                   "TABLE " + name, "COPY " + name + " TO STDOUT"};
     for (const auto& column : admin.rows("SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = "
                                          "$1::text::regclass AND attnum > 0 AND NOT attisdropped",
                                          {name}))
