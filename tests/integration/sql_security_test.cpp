@@ -1,4 +1,6 @@
 // A hostile tenant in the database: every table, every view and every function, with every trick that a session has.
+#include <gmock/gmock.h>
+
 #include <set>
 
 #include "integration/sql_hostile.hpp"
@@ -195,7 +197,16 @@ TEST_F(SqlHostile, ForeignIdsAreUnknownInEveryFunction) {
     EXPECT_EQ(with(call.starts_with("ack") ? letter : run), with(unknown));
     EXPECT_EQ(with(run).substr(0, 2), "LK");
   }
-  EXPECT_EQ(refusal(session, "SELECT latchkey.transition('globex', 'e', 'go')").detail, "NOT_FOUND");
+  // Its machine, with whatever else is its own.
+  for (const char* rest :
+       {"'e', 'go')", "'e', 'no such')", "'none', 'go', start => 'a')", "'e', 'go', expected => 'a')"}) {
+    const auto with = [&](const std::string& machine) {
+      const SqlError error = refusal(session, "SELECT latchkey.transition('" + machine + "', " + rest);
+      return error.state + " " + error.detail + " " + error.what();
+    };
+    EXPECT_EQ(with("globex"), with("nobodys"));
+    EXPECT_THAT(with("globex"), ::testing::HasSubstr(" NOT_FOUND ")) << rest;
+  }
   EXPECT_EQ(admin.one("SELECT status FROM latchkey.states s JOIN latchkey.runs r USING (seq) WHERE r.id = $1", {run}),
             "1");
 }
@@ -226,6 +237,26 @@ TEST_F(SqlHostile, AnothersKeyIsFreeAndNothingTellsOfIt) {
   Sql other = service("globex");
   other.run("BEGIN; SELECT latchkey.begin_run('f', 'both')");
   session.run("SET lock_timeout = '1 s'; SELECT latchkey.begin_run('f', 'both')");
+}
+
+TEST_F(SqlHostile, TheSameMachineEntityAndCallInTwoTenantsDoNotMeet) {
+  Sql own = service("acme"), other = service("globex");
+  own.run(
+      "SELECT latchkey.declare_transition('both', 'a', 'go', 'b'), latchkey.declare_transition('both', 'b', 'on', "
+      "'c')");
+  other.run("SELECT latchkey.declare_transition('both', 'a', 'go', 'z')");
+  const std::string go =
+      "SELECT state, changed, current_state FROM latchkey.transition('both', 'e', 'go', start => "
+      "'a', call_id => '" +
+      std::string(kCall) + "')";
+  EXPECT_EQ(other.row(go), (std::vector<Value>{"z", "t", "z"}));
+  EXPECT_EQ(own.row(go), (std::vector<Value>{"b", "t", "b"})) << "another's call is not its repeat";
+  EXPECT_EQ(own.one("SELECT state FROM latchkey.transition('both', 'e', 'on')"), "c");
+  EXPECT_EQ(own.row(go), (std::vector<Value>{"b", "f", "c"}));
+  EXPECT_EQ(other.row(go), (std::vector<Value>{"z", "f", "z"})) << "nobody else moved it";
+  EXPECT_EQ(refusal(other, "SELECT latchkey.transition('both', 'e', 'on')").detail,
+            refusal(other, "SELECT latchkey.transition('both', 'e', 'no such')").detail)
+      << "a move that only another has declared";
 }
 
 // EXPLAIN goes by what ANALYZE counted in all rows, whoever asks.
