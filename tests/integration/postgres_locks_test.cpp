@@ -332,6 +332,21 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   EXPECT_TRUE(has_deadlocked()) << "the test cannot fail";
 }
 
+// Its counter is the next one behind a job's: whoever holds the job is not waited for, nor is the job held.
+TEST_F(PostgresLocks, ARunIsSettledWithoutTheJobBeforeIt) {
+  const RunId job = std::get<Enqueued>(one().enqueue({.function = "job", .input = "i"})).run.id();
+  const Won won = std::get<Won>(one().claim(a_claim("behind it")));
+  ASSERT_EQ(uuid_counter(won.run.id()), uuid_counter(job) + 1) << "the test cannot fail";
+  PgClient holder(url());
+  holder.execute("BEGIN; SELECT lo FROM latchkey.blocks FOR UPDATE");
+  auto settled = std::async(std::launch::async, [&] {
+    return std::get<Settled>(one().settle({{}, won.run.id(), won.fence, Complete{"r", {}}})).changed;
+  });
+  EXPECT_EQ(settled.wait_for(10s), std::future_status::ready);
+  holder.execute("COMMIT");
+  EXPECT_TRUE(settled.get());
+}
+
 // pg_dump holds ACCESS SHARE on every table to its end, as does whoever reads the view for long.
 TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
   constexpr int kOld = 4000;
