@@ -123,6 +123,19 @@ change: again
   EXPECT_EQ(parsed.faults.size(), 11u) << told;
 }
 
+TEST(Plan, EveryMemberThatIsLeftOutIsTold) {
+  EXPECT_EQ(parse("change: x\n").told(),
+            "p.yml:1: `steps` is missing\n"
+            "p.yml:1: `data_loss_risk` is missing\n"
+            "p.yml:1: `estimated_time` is missing\n"
+            "p.yml:1: `verification_queries` is missing\n"
+            "p.yml:1: `dependencies` is missing");
+  EXPECT_EQ(parse("steps: [run: down]\ndata_loss_risk: none\nestimated_time: 1 s\ndependencies: []\n"
+                  "verification_queries: [SELECT 1]\n")
+                .told(),
+            "p.yml:1: `change` is missing");
+}
+
 TEST(Plan, AnswersAreRowsOfText) {
   const std::string rest =
       "change: x\nsteps: [run: down]\ndata_loss_risk: none\nestimated_time: 1 s\ndependencies: []\n";

@@ -54,6 +54,19 @@ TEST_P(OwnMigrations, UpDownUpByTheCommand) {
   EXPECT_EQ(own("up").exit, 0);
 }
 
+// No database is asked, and no folder of a user's.
+TEST_P(OwnMigrations, ItsPlansAreShown) {
+  const Answer shown = call({"migrate", "plan"}), json = call({"migrate", "plan", "--json"});
+  EXPECT_EQ(shown.exit, 0) << shown.err;
+  EXPECT_EQ(json.exit, 0) << json.err;
+  ASSERT_FALSE(own_migrations().migrations.empty());
+  for (const Migration& one : own_migrations().migrations) {
+    EXPECT_THAT(shown.out, HasSubstr(one.label + ": " + one.plan.change));
+    EXPECT_THAT(json.out, HasSubstr("\"" + one.label + "\""));
+  }
+  EXPECT_EQ(shown.err + json.err, "");
+}
+
 TEST_P(OwnMigrations, TheFirstServerSetsUpAndTheOthersWait) {
   database();
   constexpr int kServers = 6;

@@ -293,6 +293,15 @@ TEST_P(Migrate, FaultsOfPlansAreToldBeforeAnythingIsDone) {
 TEST_P(Migrate, PlansAreShown) {
   add_tables(1);
   EXPECT_THAT(call({"migrate", "plan", "--dir", dir()}).out, HasSubstr("data-loss risk: minimal; about 5m"));
+  EXPECT_THAT(call({"migrate", "plan", "--dir", dir(), "--json"}).out, HasSubstr(R"("dependencies":[])"));
+  std::string after = plan();
+  const std::string none = "dependencies: []";
+  after.replace(after.find(none), none.size(), "dependencies: [The feature is off, Nobody exports]");
+  write("0001_one.plan.yml", after);
+  EXPECT_THAT(call({"migrate", "plan", "--dir", dir()}).out,
+              HasSubstr("  first:\n    - The feature is off\n    - Nobody exports\n"));
+  EXPECT_THAT(call({"migrate", "plan", "--dir", dir(), "--json"}).out,
+              HasSubstr(R"("dependencies":["The feature is off","Nobody exports"])"));
   write(
       "0001_one.plan.yml",
       plan("  - SELECT 2\n  - {query: SELECT 1, after_up: [1, 2], after_rollback: 0}\n  - {query: SELECT 3, unchanged: "

@@ -51,6 +51,27 @@ TEST_F(MoveTest, AFolderThatWasMovedIsTheNewServersUntilItIsOpenedAgain) {
   EXPECT_EQ(call(run("new", "echo in the file")).out, "in the file\n");
 }
 
+TEST_F(MoveTest, AFileThatAServerOwnsIsLeftToIt) {
+  environment_.back() = "LATCHKEY_STORE=sqlite:" + store_file();
+  const auto server = start({"serve", "--listen", "127.0.0.1:0"});
+  ASSERT_THAT(server->read_line(), HasSubstr("http://"));
+  EXPECT_EQ(call(run("before", "echo served")).out, "served\n");
+  for (const Words& flags : {Words{}, {"--keep"}, {"--from", "sqlite:" + store_file()}}) {
+    const Answer refused = call(words(flags));
+    EXPECT_EQ(refused.exit, 75) << refused.err;
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, HasSubstr("STORE_LOCKED"));
+    EXPECT_EQ(ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'latchkey'"), "0");
+  }
+  EXPECT_EQ(call(run("before", "echo twice")).out, "served\n") << "it knows what it did";
+  EXPECT_EQ(call(run("after", "echo still")).out, "still\n");
+  server->signal(SIGTERM);
+  ASSERT_EQ(server->finish(), 0);
+  const Answer moved = call(words());
+  EXPECT_EQ(moved.exit, 0) << moved.err;
+  EXPECT_THAT(moved.out, HasSubstr("2 runs are in "));
+}
+
 // However the file is named: the folder is the commands' again.
 TEST_F(MoveTest, AFileThatIsNamedIsOpenedAgainWithItsFolder) {
   fill();

@@ -137,6 +137,27 @@ TEST_F(MoveTest, AStoreWithOneFenceGoesOnBehindIt) {
   EXPECT_NE(uuid_counter(next.run.id()), uuid_counter(only.run.id()));
 }
 
+// What was drawn is known by the file's own mark, not by the runs that are still there. PostgreSQL draws a thousand at
+// once: they are more than that.
+TEST_F(MoveTest, FencesGoOnBehindThoseOfPurgedRuns) {
+  Won newest;
+  {
+    const auto store = *open_file();
+    Verbs verbs(*store);
+    const Won kept = as<Won>(verbs.claim(again("kept")));
+    fill_many(*store, 6'000);
+    newest = as<Won>(verbs.claim(again("k", Guard::while_running)));
+    as<Settled>(verbs.settle({{}, newest.run.id(), newest.fence, Complete{}}));
+    while (verbs.purge({.done = {}, .failed = {}}).more) continue;
+    ASSERT_FALSE(store->find({}, newest.run.id()).value());
+    ASSERT_GT(static_cast<std::uint64_t>(newest.fence), static_cast<std::uint64_t>(kept.fence) + 2'500);
+  }
+  ASSERT_TRUE(move());
+  const Won next = as<Won>(Verbs(*open_copy()).claim(again("k", Guard::while_running)));
+  EXPECT_GT(next.fence, newest.fence);
+  EXPECT_GT(uuid_counter(next.run.id()), uuid_counter(newest.run.id()));
+}
+
 // More than goes into one statement.
 TEST_F(MoveTest, LargeInputsAndResultsGoInSlices) {
   {

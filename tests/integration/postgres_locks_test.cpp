@@ -52,6 +52,29 @@ class PostgresLocks : public StoresTest {
     }
     return taken;
   }
+  // The same for jobs, from their making to their end.
+  std::vector<Duration> measure_jobs(auto enough) {
+    std::vector<Duration> taken;
+    for (int i = 0; i < 10 || !enough(); ++i) {
+      std::vector<Taken> job;
+      taken.push_back(timed([&] { one().enqueue({.function = "job", .input = "i"}); }));
+      taken.push_back(timed([&] { job = one().take({.functions = {"job"}, .limit = 1, .session = id_of(6)}); }));
+      EXPECT_EQ(job.size(), 1u);
+      for (const Taken& it : job)
+        taken.push_back(timed([&] { one().settle({{}, it.run.id(), it.fence, Complete{"r", {}}}); }));
+    }
+    return taken;
+  }
+  // And for a session of a user's own.
+  std::vector<Duration> measure_sql(auto enough) {
+    std::vector<Duration> taken;
+    PgClient session = user();
+    for (int i = 0; i < 10 || !enough(); ++i)
+      taken.push_back(timed([&] {
+        EXPECT_EQ(session.ask_one("SELECT status FROM latchkey.begin_run('sql', '" + std::to_string(i) + "')"), "won");
+      }));
+    return taken;
+  }
   // Where nobody is in the way they take `usual`: a call in ten may meet what the machine does besides, none may wait.
   static void expect_no_delay(std::vector<Duration> taken, Duration usual) {
     std::ranges::sort(taken);
@@ -332,6 +355,21 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   EXPECT_TRUE(has_deadlocked()) << "the test cannot fail";
 }
 
+// Its counter is the next one behind a job's: whoever holds the job is not waited for, nor is the job held.
+TEST_F(PostgresLocks, ARunIsSettledWithoutTheJobBeforeIt) {
+  const RunId job = std::get<Enqueued>(one().enqueue({.function = "job", .input = "i"})).run.id();
+  const Won won = std::get<Won>(one().claim(a_claim("behind it")));
+  ASSERT_EQ(uuid_counter(won.run.id()), uuid_counter(job) + 1) << "the test cannot fail";
+  PgClient holder(url());
+  holder.execute("BEGIN; SELECT lo FROM latchkey.blocks FOR UPDATE");
+  auto settled = std::async(std::launch::async, [&] {
+    return std::get<Settled>(one().settle({{}, won.run.id(), won.fence, Complete{"r", {}}})).changed;
+  });
+  EXPECT_EQ(settled.wait_for(10s), std::future_status::ready);
+  holder.execute("COMMIT");
+  EXPECT_TRUE(settled.get());
+}
+
 // pg_dump holds ACCESS SHARE on every table to its end, as does whoever reads the view for long.
 TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
   constexpr int kOld = 4000;
@@ -346,6 +384,7 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
     for (const Taken& run : taken) settles.push_back({{}, run.run.id(), run.fence, Complete{"r", {}}});
     one().settle_all(settles);
   }
+  const Instant done_by = one_->now();  // what comes later is not looked at by the purge: it would hold it for a moment
   const Duration unhindered = usual();
   PgClient reader(url());
   reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.job_runs");
@@ -365,7 +404,8 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
     }
     for (bool more = true; more;) {
       const std::string before = dump();
-      const Swept swept = two().purge({.done = 0ms, .failed = 0ms}, 100);
+      const Duration age = two_->now() - done_by;
+      const Swept swept = two().purge({.done = age, .failed = age}, 100);
       gone += swept.changed;
       if (!before.empty() && dump() == before) gone_during_dump += swept.changed;
       more = swept.more;
@@ -385,8 +425,12 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
     seen = slow_reader.finish().front();
     read = true;
   });
-  const auto calls = measure("during", [&] { return purged && dumped && read; });
-  expect_no_delay(calls, unhindered + bystander.longest());
+  const auto is_over = [&] { return purged && dumped && read; };
+  auto jobs_calls = std::async(std::launch::async, [&] { return measure_jobs(is_over); });
+  auto sql_calls = std::async(std::launch::async, [&] { return measure_sql(is_over); });
+  const auto calls = measure("during", is_over);
+  for (const auto& measured : {calls, jobs_calls.get(), sql_calls.get()})
+    expect_no_delay(measured, unhindered + bystander.longest());
   purger.join();
   dumper.join();
   reading.join();

@@ -194,7 +194,8 @@ TEST_F(PostgresNotify, ATransactionThatQueuesWorkTellsOfItOnce) {
   const std::string completed = wait_for_it("completed"), failed = wait_for_it("failed"), alone = wait_for_it("alone");
   EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.complete_run(" + completed + "); ROLLBACK"), 0u);
   EXPECT_EQ(told_by_sql("SELECT latchkey.complete_run(" + completed + ")"), 1u) << "they are released";
-  EXPECT_EQ(told_by_sql("SELECT latchkey.complete_run(" + completed + ", if_settled => 'answer')"), 0u) << "the same again";
+  EXPECT_EQ(told_by_sql("SELECT latchkey.complete_run(" + completed + ", if_settled => 'answer')"), 0u)
+      << "the same again";
   EXPECT_EQ(told_by_sql("SELECT latchkey.fail_run(" + failed + ", 'm')"), 1u);
   EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.complete_run(" + alone +
                         "); SELECT latchkey.enqueue('f'); SELECT latchkey.enqueue('f'); COMMIT"),
@@ -223,6 +224,45 @@ TEST_F(PostgresNotify, ADeadLetterIsToldOfOnInsertAndOnUpdate) {
   EXPECT_EQ(all_of("dead_letter_inserted"), (std::vector<std::string>{payload, payload}));
   one_->records().acknowledge({}, letters[0].id, "pat").value();
   EXPECT_EQ(wait_for("dead_letter_inserted", 4).back(), payload) << "acknowledged";
+}
+
+// A commit that gives notice fails while PostgreSQL's queue is full: from nine tenths on none is given, of work or of
+// letters, and what was done stands. How full it seems is said here by a function in the place of PostgreSQL's own.
+TEST_F(PostgresNotify, WhileTheQueueIsNearlyFullNothingIsToldAndEverythingIsDone) {
+  PgClient admin(url());
+  const std::string usage = "pg_catalog.pg_notification_queue_usage()";
+  admin.execute("ALTER FUNCTION " + usage + " RENAME TO true_queue_usage");
+  const auto seem = [&](const std::string& full) {
+    admin.execute("CREATE OR REPLACE FUNCTION " + usage + " RETURNS float8 LANGUAGE sql AS 'SELECT " + full +
+                  "::float8'");
+    one_ = open(url());  // sessions keep the plans of what they have called
+    two_.reset();
+  };
+  int jobs = 0;
+  for (const auto& [full, told] : {std::pair{"0.95", 0u}, {"0.9", 0u}, {"0.89", 1u}, {"0.1", 1u}}) {
+    SCOPED_TRACE(full);
+    seem(full);
+    const std::string name(full);
+    const std::size_t letters = all_of("dead_letter_inserted").size();
+    fail_one(name);
+    EXPECT_EQ(told_by_sql("SELECT latchkey.fail_run(run, fence, 'm') FROM latchkey.begin_run('g', '" + name +
+                          "', retries => 0)"),
+              0u);
+    EXPECT_EQ(
+        admin.ask_one("SELECT count(*) FROM latchkey.all_states s JOIN latchkey.runs r USING (seq) WHERE s.status "
+                      "= 4 AND convert_from(r.key, 'UTF8') = '" +
+                      name + "'"),
+        "2");
+    EXPECT_EQ(all_of("dead_letter_inserted").size() - letters, 2 * told) << "by the server and by SQL";
+    EXPECT_EQ(told_by_sql("SELECT latchkey.enqueue('f')"), told);
+    EXPECT_EQ(told_by([](Store& store) { Verbs(store).enqueue({.function = "f"}); }), told);
+    jobs += 2;
+    EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE status = 0"), std::to_string(jobs));
+  }
+  one_.reset();
+  admin.execute("DROP FUNCTION " + usage +
+                "; ALTER FUNCTION pg_catalog.true_queue_usage() RENAME TO "
+                "pg_notification_queue_usage");
 }
 
 // The connection that tells is ended just before: that one is not told of, and is taken all the same. (Nothing of

@@ -25,13 +25,17 @@ constexpr double kPagesPerRun = 40, kPagesMore = 300;
 const std::set<std::string> kBig{"runs",
                                  "states",
                                  "outcomes",
+                                 "settlements",
                                  "keys",
                                  "blocks",
                                  "batches",
                                  "waits",
                                  "duplicates",
                                  "dead_letter_members",
-                                 "dead_letter_steps"};
+                                 "dead_letter_steps",
+                                 "transitions",
+                                 "entities",
+                                 "entity_moves"};
 
 // Steps are announced as "name @ asked".
 double asked_in(const std::string& step) { return std::stod(step.substr(step.rfind('@') + 1)); }
@@ -238,6 +242,8 @@ TEST_F(Plans, OfFunctionsThatWereFirstCalledOnEmptyTables) {
   const auto store = open(log_.quiet_url("functions"));
   PgClient session(log_.url("functions"));
   session.execute("SELECT set_config('app.current_tenant', 'default', false)");
+  client("functions").execute("INSERT INTO latchkey.members VALUES ('default', 'ann', 'org-admin')");
+  client("functions").execute("INSERT INTO latchkey.transitions VALUES ('default', 'm', 'a', 'go', 'b')");
   int keys = 0;
   const auto call = [&](const std::string& name, const std::string& rest) {
     log_.announce(name + " @ 1");
@@ -254,8 +260,16 @@ TEST_F(Plans, OfFunctionsThatWereFirstCalledOnEmptyTables) {
                                     "r.function = 'sql' AND r.key = convert_to(" +
                                     key + ", 'UTF8')");
     call("heartbeat", "(" + run + ")");
+    call("enqueue", "('sqljob', after => ARRAY[" + run.substr(0, run.find(',')) + "]::uuid[], on_failed => 'run')");
     call(keys % 2 == 0 ? "complete_run" : "fail_run",
          "(" + run + (keys % 2 == 0 ? ", 'done')" : ", 'no', retryable => false)"));
+    if (keys % 2 == 1)
+      call("acknowledge_dlq_entry",
+           "('" + client("functions").ask_one("SELECT id FROM latchkey.dead_letters WHERE acknowledged_at IS NULL") +
+               "', 'ann')");
+    const std::string move = "('m', " + key + ", 'go', start => 'a', call_id => " + "latchkey.name_uuid(" + key + "))";
+    call("transition", move);
+    call("transition", move);
     call("begin_run", "('sql', " + key + ")");
     call("enqueue", "('sqljob', " + key + ")");
     call("enqueue", "('sqljob', " + key + ")");
@@ -264,6 +278,7 @@ TEST_F(Plans, OfFunctionsThatWereFirstCalledOnEmptyTables) {
     enqueue_jobs(*store, jobs_of("block", 9, block));
     const auto taken = take_jobs(*store, {"block"}, 9);
     call("begin_run", "('block', '" + block + "4')");
+    call("enqueue", "('sqljob', after => ARRAY['" + to_string(taken.at(4).run.id()) + "']::uuid[])");
     call("complete_run", "('" + to_string(taken.at(4).run.id()) + "', " +
                              std::to_string(static_cast<std::uint64_t>(taken[4].fence)) + ", 'done')");
   };
@@ -271,6 +286,15 @@ TEST_F(Plans, OfFunctionsThatWereFirstCalledOnEmptyTables) {
   PlanFiller filler(*store);
   filler.fill_history(kRows / 4);
   filler.fill_blocks(kRows / 4);
+  fill_rest("functions");
+  client("functions")
+      .execute(
+          "INSERT INTO latchkey.entities SELECT 'default', 'm', 'many' || i, 'b', 1 FROM generate_series(1, 2500) i;"
+          "INSERT INTO latchkey.entity_moves SELECT 'default', 'm', 'many' || i, 1, 'go', 'a', 'b', gen_random_uuid(), "
+          "1 FROM "
+          "generate_series(1, 2500) i;"
+          "INSERT INTO latchkey.transitions SELECT 'default', 'm' || i, 'a', 'go', 'b' FROM generate_series(1, 2500) "
+          "i");
   log_.read();
   call_all();
   call_all();

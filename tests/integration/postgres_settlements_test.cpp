@@ -1,4 +1,6 @@
 // A generation of a run is settled once because an index says so: whatever else the database holds of the run.
+#include <gmock/gmock.h>
+
 #include <future>
 
 #include "conformance/store_test.hpp"
@@ -77,6 +79,32 @@ TEST_F(PostgresSettlements, EveryEndingLeavesOne) {
                     "seq = " +
                     std::to_string(uuid_counter(again[0].run.id()))),
       "1 2");
+}
+
+// What is asked of every test's database finds it.
+TEST_F(PostgresSettlements, ARunInTwoPlacesIsFound) {
+  const auto taken = take_new(5);
+  const std::string lo = hand_.ask_one("SELECT lo FROM latchkey.blocks");
+  ASSERT_EQ(PgServer::find_contradiction(hand_), "");
+  const auto expect_found = [&](const std::string& made, const std::string& found) {
+    hand_.execute("BEGIN; " + made);
+    EXPECT_THAT(PgServer::find_contradiction(hand_), ::testing::HasSubstr(found)) << made;
+    hand_.execute("ROLLBACK");
+  };
+  const std::string last = std::to_string(std::stol(lo) + 4), inside = std::to_string(std::stol(lo) + 2);
+  const std::string block = "INSERT INTO latchkey.blocks (lo, hi, tenant, function, priority, due) VALUES (";
+  expect_found(block + last + ", " + last + " + 3, 'default', 'f', 0, 0)", " overlap block " + lo + " to " + last);
+  expect_found(block + lo + " - 1, " + lo + ", 'default', 'f', 0, 0)", "block " + lo + " to " + last + " overlap ");
+  expect_found("INSERT INTO latchkey.outcomes VALUES (" + inside + ", " + inside + ", 'default', 1, 0, 1)",
+               "outcome " + inside + " to " + inside + " overlap block " + lo);
+  // Its row, from where it is put when its try fails.
+  hand_.execute("CREATE TABLE public.before AS SELECT * FROM latchkey.blocks");
+  ASSERT_TRUE(std::get<Settled>(settle(failure(taken[2]))).changed);
+  EXPECT_EQ(PgServer::find_contradiction(hand_), "");
+  expect_found("DELETE FROM latchkey.blocks; INSERT INTO latchkey.blocks SELECT * FROM public.before",
+               "row " + inside + " to " + inside + " overlap block " + lo);
+  hand_.execute("DROP TABLE public.before");
+  EXPECT_EQ(PgServer::find_contradiction(hand_), "");
 }
 
 // As a backup that was restored in part would leave it: the block says that its runs are running. Who holds it might

@@ -1,4 +1,6 @@
 // Several servers on one PostgreSQL: the same answers from each, one winner among all.
+#include <functional>
+#include <future>
 #include <latch>
 #include <thread>
 
@@ -61,6 +63,33 @@ TEST_F(PostgresServers, WhatOneDidTheOtherKnows) {
   EXPECT_EQ(again.status, 200) << again.body;
   EXPECT_EQ(again.at("/result/paid"), "true");
   EXPECT_EQ(two().get("/v1/runs/" + won.at("/run/id")).at("/status"), "completed");
+}
+
+// A long poll is answered when another server settles the run, or somebody's own transaction: long before it ends.
+TEST_F(PostgresServers, WhoWaitsAtOneIsToldOfWhatIsSettledElsewhere) {
+  using namespace std::chrono_literals;
+  SystemClock clock;
+  const std::vector<std::function<void(const Heard&)>> ways{
+      [&](const Heard& won) { EXPECT_EQ(one().settle(won, "complete", R"(,"result":"done")").status, 200); },
+      [&](const Heard& won) {
+        PgClient session(url_);
+        session.execute("SET app.current_tenant = 'default'");
+        session.execute("SELECT latchkey.complete_run('" + won.at("/run/id") + "', " + won.at("/fence") +
+                        R"(, '"done"'))");
+      }};
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    const Heard won = one().claim("k" + std::to_string(way));
+    ASSERT_EQ(won.status, 201) << won.body;
+    auto waiting =
+        std::async(std::launch::async, [&] { return two().get("/v1/runs/" + won.at("/run/id") + "?wait_ms=20000"); });
+    EXPECT_EQ(waiting.wait_for(500ms), std::future_status::timeout) << "it still runs";
+    const Duration since = clock.elapsed();
+    ways[way](won);
+    const Heard heard = waiting.get();
+    EXPECT_LT(clock.elapsed() - since, 5s) << way;
+    EXPECT_EQ(heard.at("/status"), "completed") << way << ": " << heard.body;
+    EXPECT_EQ(heard.at("/result"), "done") << way << ": " << heard.body;
+  }
 }
 
 TEST_F(PostgresServers, OneWinnerAmongAll) {

@@ -1,4 +1,6 @@
 // A hostile tenant in the database: every table, every view and every function, with every trick that a session has.
+#include <gmock/gmock.h>
+
 #include <set>
 
 #include "integration/sql_hostile.hpp"
@@ -11,8 +13,7 @@ namespace latchkey {
 namespace {
 
 TEST_F(SqlHostile, EveryTableHasRowsOfBoth) {
-  const std::set<std::string> nobodys{"latchkey.place", "latchkey.tenant_roles", "latchkey.batches", "latchkey.latches",
-                                      "latchkey.settlements"};
+  const std::set<std::string> nobodys{"latchkey.place", "latchkey.batches", "latchkey.latches", "latchkey.settlements"};
   for (const std::string& name : relations()) {
     if (nobodys.contains(name)) continue;
     // By its name, or by its UUID in the seeds' columns.
@@ -38,6 +39,22 @@ TEST_F(SqlHostile, ATenantSeesItsRowsAndNoOthers) {
   Sql bound = connect(bound_role("acme"));
   EXPECT_GT(read_all(bound), 20u);
   expect_writes_nothing(bound);
+}
+
+// Not by a policy, which would leave estimates and EXPLAIN: the right itself is not given, of no column.
+TEST_F(SqlHostile, WhatIsTheEnginesAloneIsDenied) {
+  Sql believed = service("acme"), bound = connect(bound_role("acme"));
+  for (const char* table : {"keys", "settlements", "tokens", "batches", "place", "latches", "tenant_roles"}) {
+    const std::string name = std::string("latchkey.") + table;
+    std::vector<std::string> tries{"SELECT FROM " + name, "SELECT count(*) FROM " + name, "EXPLAIN SELECT FROM " + name,
+                                   "TABLE " + name, "COPY " + name + " TO STDOUT"};
+    for (const auto& column : admin.rows("SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = "
+                                         "$1::text::regclass AND attnum > 0 AND NOT attisdropped",
+                                         {name}))
+      tries.push_back("SELECT " + *column[0] + " FROM " + name);
+    for (Sql* session : {&believed, &bound})
+      for (const std::string& one : tries) EXPECT_EQ(refusal(*session, one).state, "42501") << one;
+  }
 }
 
 TEST_F(SqlHostile, NoTenantSeesNothing) {
@@ -180,7 +197,16 @@ TEST_F(SqlHostile, ForeignIdsAreUnknownInEveryFunction) {
     EXPECT_EQ(with(call.starts_with("ack") ? letter : run), with(unknown));
     EXPECT_EQ(with(run).substr(0, 2), "LK");
   }
-  EXPECT_EQ(refusal(session, "SELECT latchkey.transition('globex', 'e', 'go')").detail, "NOT_FOUND");
+  // Its machine, with whatever else is its own.
+  for (const char* rest :
+       {"'e', 'go')", "'e', 'no such')", "'none', 'go', start => 'a')", "'e', 'go', expected => 'a')"}) {
+    const auto with = [&](const std::string& machine) {
+      const SqlError error = refusal(session, "SELECT latchkey.transition('" + machine + "', " + rest);
+      return error.state + " " + error.detail + " " + error.what();
+    };
+    EXPECT_EQ(with("globex"), with("nobodys"));
+    EXPECT_THAT(with("globex"), ::testing::HasSubstr(" NOT_FOUND ")) << rest;
+  }
   EXPECT_EQ(admin.one("SELECT status FROM latchkey.states s JOIN latchkey.runs r USING (seq) WHERE r.id = $1", {run}),
             "1");
 }
@@ -211,6 +237,26 @@ TEST_F(SqlHostile, AnothersKeyIsFreeAndNothingTellsOfIt) {
   Sql other = service("globex");
   other.run("BEGIN; SELECT latchkey.begin_run('f', 'both')");
   session.run("SET lock_timeout = '1 s'; SELECT latchkey.begin_run('f', 'both')");
+}
+
+TEST_F(SqlHostile, TheSameMachineEntityAndCallInTwoTenantsDoNotMeet) {
+  Sql own = service("acme"), other = service("globex");
+  own.run(
+      "SELECT latchkey.declare_transition('both', 'a', 'go', 'b'), latchkey.declare_transition('both', 'b', 'on', "
+      "'c')");
+  other.run("SELECT latchkey.declare_transition('both', 'a', 'go', 'z')");
+  const std::string go =
+      "SELECT state, changed, current_state FROM latchkey.transition('both', 'e', 'go', start => "
+      "'a', call_id => '" +
+      std::string(kCall) + "')";
+  EXPECT_EQ(other.row(go), (std::vector<Value>{"z", "t", "z"}));
+  EXPECT_EQ(own.row(go), (std::vector<Value>{"b", "t", "b"})) << "another's call is not its repeat";
+  EXPECT_EQ(own.one("SELECT state FROM latchkey.transition('both', 'e', 'on')"), "c");
+  EXPECT_EQ(own.row(go), (std::vector<Value>{"b", "f", "c"}));
+  EXPECT_EQ(other.row(go), (std::vector<Value>{"z", "f", "z"})) << "nobody else moved it";
+  EXPECT_EQ(refusal(other, "SELECT latchkey.transition('both', 'e', 'on')").detail,
+            refusal(other, "SELECT latchkey.transition('both', 'e', 'no such')").detail)
+      << "a move that only another has declared";
 }
 
 // EXPLAIN goes by what ANALYZE counted in all rows, whoever asks.

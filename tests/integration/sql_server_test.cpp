@@ -4,6 +4,7 @@
 
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
+#include "support/comes_true.hpp"
 #include "support/pg_bouncer.hpp"
 
 namespace latchkey {
@@ -208,7 +209,15 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
   const RunId id = done.run.id();
   verbs.settle({{}, id, done.fence, Complete{"r", {}}});
   const Uuid letter = *std::get<Settled>(verbs.settle({{}, bad.run.id(), bad.fence, permanent()})).dead_letter;
-  ASSERT_TRUE(std::holds_alternative<Won>(verbs.claim(a_claim("running", "acme"))));
+  ClaimRequest brief = a_claim("running", "acme"), lock = a_claim("lock", "acme");
+  brief.lease = 1ms;  // to be swept
+  brief.on_doubt = OnDoubt::hold;
+  ASSERT_TRUE(std::holds_alternative<Won>(verbs.claim(brief)));
+  lock.guard = Guard::while_running;  // to be purged: no window keeps it
+  const Won over = std::get<Won>(verbs.claim(lock));
+  verbs.settle({{}, over.run.id(), over.fence, Complete{}});
+  verbs.enqueue(a_job("job", "acme"));
+  verbs.note({id, {{{"replay", 3, kNoon, kNoon}}, {{kNoon, "replay", "somebody"}}}});
   ASSERT_TRUE(stores[0]->records().add_token({.id = "t", .name = "n", .role = Role::service, .tenants = {}}));
   const KeyName name{"acme", "f", "k", hash_key("acme", "f", "k")};
   const auto claim = [](Store& store) {
@@ -228,6 +237,18 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
     return Seen{count("acme") + store.find_latest(name).value().has_value(),
                 count({}) + records.list_members(letter, 9).value().size() + records.list_tokens().value().size()};
   };
+  // What there is to do, and how much is counted.
+  const auto work = [](Store& store) {
+    Verbs its(store);
+    const std::size_t swept = its.sweep(9).changed, purged = its.purge({.done = {}, .failed = {}}, 9).changed;
+    return std::vector{swept, purged, its.take({.functions = {"f"}, .limit = 9, .session = id_of(5)}).size()};
+  };
+  const auto counted = [&](Store& store) {
+    const Census census = store.census().value();
+    const auto duplicates = store.find_duplicates(id).value();
+    return census.queued + census.running + census.in_doubt + census.unread_letters +
+           (duplicates ? duplicates->counts.size() : 0);
+  };
   // It is asked for about once a second.
   const auto comes_to_know = [&](Store& store, bool of_a_deadline) {
     for (const Duration patience = clock_.elapsed() + kPatience; clock_.elapsed() < patience; std::this_thread::yield())
@@ -235,18 +256,20 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
     return false;
   };
   for (const auto& store : stores) {
-    EXPECT_EQ(look(*store), (Seen{7, 8}));
+    EXPECT_EQ(look(*store), (Seen{9, 10}));
+    EXPECT_EQ(counted(*store), 4u);
     EXPECT_TRUE(std::holds_alternative<Replay>(claim(*store).value()));
     EXPECT_TRUE(comes_to_know(*store, true));
   }
-  const auto hide_from = [&](const std::string& policy) {
-    for (const std::string table : {"runs", "keys", "states", "blocks", "dead_letters", "dead_letter_members"})
+  const auto hide_from = [&](const std::string& policy, const std::string& seen = "false") {
+    for (const std::string table :
+         {"runs", "keys", "states", "blocks", "outcomes", "duplicates", "dead_letters", "dead_letter_members"})
       if (table != "keys" || policy == "engine")  // which is nobody else's
-        admin.execute("ALTER POLICY " + policy + " ON latchkey." + table + " USING (false)");
+        admin.execute("ALTER POLICY " + policy + " ON latchkey." + table + " USING (" + seen + ")");
   };
   hide_from("tenant");
   for (const auto& store : stores) {
-    EXPECT_EQ(look(*store), (Seen{1, 8})) << "a key is looked up by the engine";
+    EXPECT_EQ(look(*store), (Seen{1, 10})) << "a key is looked up by the engine";
     EXPECT_TRUE(std::holds_alternative<Replay>(claim(*store).value())) << "the engine sees all of it";
   }
   hide_from("engine");
@@ -255,8 +278,14 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
     EXPECT_EQ(look(*store), (Seen{0, 0}));
     const auto reply = claim(*store);
     EXPECT_EQ(reply ? Code{} : reply.error().code, Code::STORE_UNAVAILABLE) << "the key is there, and cannot be seen";
+    EXPECT_EQ(work(*store), (std::vector<std::size_t>{0, 0, 0}));
+    EXPECT_EQ(counted(*store), 0u);
     EXPECT_TRUE(comes_to_know(*store, false)) << "of no lease that ends";
   }
+  hide_from("engine", "true");
+  std::vector<std::size_t> done_now = work(*stores[1]);  // all jobs are looked at once a second
+  EXPECT_TRUE(comes_true([&] { return done_now[2] > 0 || (done_now[2] = work(*stores[1])[2]) > 0; }));
+  EXPECT_EQ(done_now, (std::vector<std::size_t>{1, 1, 1})) << "there was something to do";
 }
 
 TEST_F(SqlServer, ServesByTheUrlOfTheDatabasesOwner) {

@@ -33,6 +33,13 @@ std::string PgServer::find_contradiction(PgClient& hand) {
       "UNION ALL SELECT format('%s has an entry for %s', t.seq, t.generation) "
       "FROM latchkey.settlements t LEFT JOIN latchkey.all_states s USING (seq) "
       "WHERE coalesce(t.generation > s.generation - (s.status < 3)::int, true) "
+      // Whatever overlaps another also overlaps the next one, in the order of where they begin.
+      "UNION ALL SELECT format('%s to %s overlap %s to %s', kind, hi, before, hi_before) FROM ("
+      "SELECT *, lag(kind) OVER w AS before, lag(hi) OVER w AS hi_before FROM ("
+      "SELECT 'block ' || lo AS kind, lo, hi FROM latchkey.blocks "
+      "UNION ALL SELECT 'outcome ' || lo, lo, hi FROM latchkey.outcomes "
+      "UNION ALL SELECT 'row ' || seq, seq, seq FROM latchkey.states) places WINDOW w AS (ORDER BY lo, kind)) placed "
+      "WHERE hi_before >= lo "
       "LIMIT 20) lines");
 }
 

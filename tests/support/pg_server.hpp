@@ -16,8 +16,8 @@ class PgServer {
   // The URL of an empty database; give it back when it is no longer used.
   std::string borrow_database();
   void give_back(const std::string& url);
-  // Where `settlements` has not exactly one entry for each generation that was settled; empty: nowhere. Asked of every
-  // database that is given back.
+  // Where `settlements` has not exactly one entry for each generation that was settled, or a run lies in two places
+  // (blocks, outcomes and rows); empty: nowhere. Asked of every database that is given back.
   static std::string find_contradiction(PgClient& hand);
   // As Latchkey's schema was when it was set up there: quicker than setting it up anew.
   static void empty(const std::string& url);

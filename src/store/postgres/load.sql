@@ -17,14 +17,16 @@ SELECT k.hash, k.seq FROM latchkey.keys k WHERE k.hash = ANY($1) ORDER BY k.hash
 SELECT k.hash FROM latchkey.keys k WHERE k.hash = ANY($1)
 
 -- name: find_blocks
--- A block has at most 1000 runs: the one that a range begins in is the last that begins so little before it, if any.
--- Only then are rows locked: those that were found.
+-- A block has at most 1000 runs: the one that a range begins in is the last that begins so little before it, if that
+-- reaches so far. Only then are rows locked: those that were found, and no neighbour's.
 SELECT {block_columns}
 FROM latchkey.blocks b
 WHERE b.lo = ANY(ARRAY(
   SELECT x.lo
   FROM unnest($1, $2) AS u(lo, hi), LATERAL (
-    (SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo - 1000 AND i.lo <= u.lo ORDER BY i.lo DESC LIMIT 1)
+    SELECT n.lo
+    FROM (SELECT i.lo, i.hi FROM latchkey.blocks i WHERE i.lo > u.lo - 1000 AND i.lo <= u.lo ORDER BY i.lo DESC LIMIT 1) n
+    WHERE n.hi >= u.lo
     UNION ALL
     SELECT i.lo FROM latchkey.blocks i WHERE i.lo > u.lo AND i.lo <= u.hi
   ) x
