@@ -1,6 +1,6 @@
-// Progress: what owners said of their tries with their last heartbeat, in this server's memory only: others never
-// show it, and a restart forgets it until the next one. Never on the way of a claim; a settle costs one atomic load while nobody tells of progress. Bounded:
-// whoever was silent the longest is forgotten first. Safe from any thread.
+// Progress: what owners said of their tries with their last heartbeat, in this server's memory only: others never show
+// it, and a restart forgets it until the next one. Never on the way of a claim; a settle costs one atomic load while
+// nobody tells of progress. Bounded: whoever was silent the longest is forgotten first. Safe from any thread.
 #pragma once
 
 #include <atomic>
