@@ -89,7 +89,7 @@ Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) 
     connection.add({sql().end_backend, Params().add(pid).add(std::string_view(since))});
     connection.add(sql().commit);
     const auto results = co_await connection.run(settings_.reply_max);
-    is_there = !results[results.size() - 2].empty() && host_.elapsed() < until;
+    is_there = !results[results.size() - 2].empty() && host_.elapsed() < until && !waits_.are_last();
     if (is_there) co_await host_.wait(kLookAgain);
   }
   // Not before: where this connection goes silent too, the next one has to end it.
