@@ -1,6 +1,6 @@
 // Latchkey's rows of the PostgreSQL table:
 //   postgres_bench jobs|keyed N URL | single|single-dup S URL | snapshot S URL BEFORE | grow N URL
-//                  | guard S URL | letters N URL | security PAIRS URL
+//                  | guard S URL | letters N URL | security PAIRS URL | purge ROUNDS URL
 #include "postgres_bench.hpp"
 
 #include <fmt/format.h>
@@ -87,7 +87,7 @@ void run_grow(const std::string& url, std::uint64_t runs) {
 int run(int argc, char** argv) {
   const std::string what = argc > 1 ? argv[1] : "";
   require(argc >= 4,
-          "usage: postgres_bench jobs|keyed|single|single-dup|snapshot|grow|guard|letters|security NUMBER URL");
+          "usage: postgres_bench jobs|keyed|single|single-dup|snapshot|grow|guard|letters|security|purge NUMBER URL");
   const auto number = std::strtoull(argv[2], nullptr, 10);
   const std::string url = argv[3], more = argc > 4 ? argv[4] : "";
   if (what == "jobs" || what == "keyed") {
@@ -110,6 +110,8 @@ int run(int argc, char** argv) {
     run_letters(url, number);
   } else if (what == "security") {
     run_security(url, static_cast<int>(number));
+  } else if (what == "purge") {
+    run_purge(url, static_cast<int>(number));
   } else {
     require(false, "no such row: " + what);
   }

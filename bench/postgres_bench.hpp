@@ -52,8 +52,9 @@ class Psql {
 
 class Bench {
  public:
-  explicit Bench(const std::string& url) : url_(url) {
-    auto opened = migrations::open_postgres({.url = url}, clock_, random_);
+  // `clock`: instead of the database's.
+  explicit Bench(const std::string& url, Clock* clock = nullptr) : url_(url) {
+    auto opened = migrations::open_postgres({.url = url, .clock = clock}, clock_, random_);
     require(opened.has_value(), opened ? "" : to_string(opened.error()));
     store_ = std::move(*opened);
   }
@@ -81,5 +82,8 @@ void run_letters(const std::string& url, std::uint64_t count);
 
 // postgres_security.cpp
 void run_security(const std::string& url, int pairs);
+
+// postgres_purge.cpp
+void run_purge(const std::string& url, int rounds);
 
 }  // namespace latchkey::bench

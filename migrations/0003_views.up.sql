@@ -209,17 +209,24 @@ WHERE r.status = 3 AND (r.traits & 3) = 1 AND r.key IS NOT NULL AND latchkey.is_
 
 -- C5, C8: ids only, never a reason or a person. It only informs: a queue that is full (somebody listens in a transaction that is
 -- left open) would refuse the whole commit, and so nobody is told when it is nearly so.
-CREATE FUNCTION latchkey.notify_dead_letter() RETURNS trigger
+CREATE FUNCTION latchkey.tell_dead_letter(of_tenant text, of_function text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
   IF pg_notification_queue_usage() < 0.9 THEN
     PERFORM pg_notify('dead_letter_inserted',
-      json_build_object('orgId', latchkey.tenant_id(NEW.tenant), 'integrationType', NEW.function)::text);
+      json_build_object('orgId', latchkey.tenant_id(of_tenant), 'integrationType', of_function)::text);
   END IF;
+END $$;
+CREATE FUNCTION latchkey.notify_dead_letter() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  PERFORM latchkey.tell_dead_letter(NEW.tenant, NEW.function);
   RETURN NULL;
 END $$;
+-- But for what the engine itself writes, which is nobody else's role: of commits that give notice PostgreSQL lets one happen at a time, and
+-- all that is in a server's batch would wait for everybody's. A server tells of its letters when they are committed.
 CREATE TRIGGER notify AFTER INSERT OR UPDATE ON latchkey.dead_letters
-FOR EACH ROW EXECUTE FUNCTION latchkey.notify_dead_letter();
+FOR EACH ROW WHEN (current_setting('role') <> 'latchkey_engine') EXECUTE FUNCTION latchkey.notify_dead_letter();
 
 SELECT latchkey.seal_functions();
 SELECT latchkey.keep_to_owner(v::regclass)

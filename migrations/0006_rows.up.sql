@@ -41,6 +41,20 @@ BEGIN
   END LOOP;
 END $$;
 
+-- A fence, drawn while the key is held. None where no server of Latchkey has come since this PostgreSQL took another's place (a standby
+-- that was promoted, a backup that was restored): the other one may have given out what the sequence has next, and a server makes it
+-- jump. Not done here: two who jump at once must wait for each other, and this transaction may stay open for long.
+CREATE FUNCTION latchkey.draw_fence() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  fence constant bigint := (SELECT nextval('latchkey.fences') FROM pg_control_system() h WHERE NOT EXISTS (SELECT FROM latchkey.place p
+    WHERE (p.system, p.timeline) <> (h.system_identifier::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))));
+BEGIN
+  IF fence IS NULL THEN
+    PERFORM latchkey.refuse('STORE_UNAVAILABLE', 'no server of Latchkey has connected since this PostgreSQL took another''s place; try again when one has');
+  END IF;
+  RETURN fence;
+END $$;
+
 -- Whether somebody is inserting each of these keys in a transaction that is still open. No row can be seen or locked then:
 -- whether one would have to wait is found out by trying, and undone; for so long in all: of those after that nothing is said.
 CREATE FUNCTION latchkey.are_held(hashes uuid[], most_ms bigint) RETURNS SETOF boolean LANGUAGE plpgsql VOLATILE

@@ -59,7 +59,7 @@ END $$;
 CREATE FUNCTION latchkey.start_claimed(ask latchkey.request, of_seq bigint) RETURNS latchkey.begun LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   now constant bigint := latchkey.store_now();
-  new_fence constant bigint := nextval('latchkey.fences');
+  new_fence constant bigint := latchkey.draw_fence();
   leased_until constant bigint := latchkey.add_capped(now, ask.lease_ms);
   id uuid;
 BEGIN
@@ -106,7 +106,7 @@ BEGIN
       d := latchkey.decide_claim(r, s, ask, now);
       IF (d.ended).seq IS NOT NULL THEN PERFORM latchkey.write_state(r, s, d.ended, now); END IF;
       IF d.answer = 'again' THEN
-        s := latchkey.owned(d.next, nextval('latchkey.fences'), ask.call, ask.lease_ms, now);
+        s := latchkey.owned(d.next, latchkey.draw_fence(), ask.call, ask.lease_ms, now);
         PERFORM latchkey.update_state(r, s);
       END IF;
     END IF;
@@ -153,6 +153,7 @@ DECLARE
   predecessor uuid;
   seqs bigint[] := '{}';
   one bigint;
+  locked latchkey.states;
 BEGIN
   IF array_ndims(named) > 1 THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'after must be a list of one dimension'); END IF;
   IF cardinality(named) > 1000 THEN PERFORM latchkey.refuse('INVALID_ARGUMENT', 'after names more than 1000 runs'); END IF;
@@ -166,7 +167,10 @@ BEGIN
     IF NOT EXISTS (SELECT FROM latchkey.states s WHERE s.seq = one) THEN PERFORM latchkey.leave_block(one); END IF;
   END LOOP;
   FOR one IN SELECT DISTINCT u FROM unnest(seqs) u WHERE u IS DISTINCT FROM except_for ORDER BY u LOOP
-    RETURN NEXT latchkey.lock_state(one);
+    locked := latchkey.lock_state(one);
+    -- It was purged while it was waited for.
+    IF locked.seq IS NULL THEN PERFORM latchkey.refuse('PREDECESSOR_UNKNOWN', 'after names a run that does not exist any more'); END IF;
+    RETURN NEXT locked;
   END LOOP;
 END $$;
 
@@ -291,7 +295,7 @@ DECLARE
 BEGIN
   IF lease IS NOT NULL THEN PERFORM latchkey.check_span('lease', latchkey.span_ms(lease), 1000, 86400000); END IF;
   s := latchkey.lock_owned(r, fence);
-  IF s.status <> 1 OR s.fence <> heartbeat.fence THEN PERFORM latchkey.refuse('LEASE_LOST', 'the lease is not yours any more'); END IF;
+  IF s.status IS DISTINCT FROM 1 OR s.fence IS DISTINCT FROM heartbeat.fence THEN PERFORM latchkey.refuse('LEASE_LOST', 'the lease is not yours any more'); END IF;
   s.lease_until := greatest(s.lease_until, latchkey.add_capped(latchkey.store_now(), coalesce(latchkey.span_ms(lease), s.owner_lease_ms)));
   PERFORM latchkey.update_state(r, s);
   RETURN (latchkey.as_time(s.lease_until), s.flags & 1 <> 0)::latchkey.extended;

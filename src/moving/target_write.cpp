@@ -115,6 +115,9 @@ void Writer::write_waits() {
 void Writer::add_letter(const DeadLetter& letter) {
   note_tenant(letter.tenant);
   target_.run(pg::insert_letter(letter));
+  // The engine tells of its letters itself.
+  target_.run({"SELECT latchkey.tell_dead_letter($1, $2)",
+               Params().add(std::string_view(letter.tenant)).add(std::string_view(letter.function))});
 }
 
 void Writer::add_member(const DeadLetterMember& member, const DeadLetter& letter) {

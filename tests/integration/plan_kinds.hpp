@@ -110,6 +110,7 @@ inline constexpr Kind kOthers[] = {
     {"find out who reads letters", "SELECT coalesce(c.acts_as = 'org-admin', false) FROM latchkey.caller()"},
     {"find a bound role", "^SELECT b.tenant, b.acts_as * FROM latchkey.tenant_roles"},
     {"tell of a letter", "^SELECT pg_notify('dead_letter_inserted'"},
+    {"tell of letters", "^SELECT latchkey.tell_dead_letter("},
 };
 
 inline bool is_like(std::string_view sql, std::string_view pattern) {

@@ -1,5 +1,7 @@
 // PostgreSQL stops, crashes, or another one takes its place, under load: in synchronous mode what was acknowledged is
 // there and nothing is doubled. What asynchronous mode may lose is shown too.
+#include <gmock/gmock.h>
+
 #include <future>
 #include <thread>
 
@@ -229,6 +231,38 @@ TEST_F(PostgresFailover, AsynchronousMayLoseTheLastMomentsButFencesRise) {
   EXPECT_GT(taken_over->fence, lost->fence);
   EXPECT_EQ(code_of(Verbs(*store).settle({{}, kept.run.id(), kept.fence, Complete{"r", {}}})), Code::LEASE_LOST);
   EXPECT_TRUE(std::holds_alternative<Won>(ask_engine())) << "told from memory what is lost here";
+}
+
+// A user's own program may come to the new primary before any server does. It gets no fence from what the standby knew.
+TEST_F(PostgresFailover, AProgramIsGivenNoFenceThatTheLostServerGave) {
+  const auto visit = [&](const PgCluster& cluster) {
+    const auto server = open(cluster.url());
+    const std::string key = "visit to " + std::to_string(cluster.port());
+    EXPECT_TRUE(std::holds_alternative<Won>(Verbs(*server).claim(a_claim(key))));
+  };
+  visit(primary_);
+  const auto begin = [](const PgCluster& cluster, const std::string& key) {
+    return PgClient(cluster.url())
+        .ask_one("SET app.current_tenant = 'default'; SELECT fence FROM latchkey.begin_run('f', '" + key + "')");
+  };
+  const std::string known = begin(primary_, "known");
+  PgClient(primary_.url())
+      .wait_until("SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_lsn()");
+  standby_->stop(PgStop::fast);
+  std::string lost;
+  // More than the sequence's own log is ahead of what was drawn.
+  for (int i = 0; i < 100; ++i) lost = begin(primary_, "lost" + std::to_string(i));
+  primary_.stop(PgStop::immediate);
+  standby_->start();
+  standby_->promote();
+
+  EXPECT_EQ(PgClient(standby_->url()).ask_one("SELECT last_value < " + lost + " FROM latchkey.fences"), "t")
+      << "the test did not test";
+  EXPECT_THAT([&] { begin(*standby_, "next"); },
+              testing::ThrowsMessage<std::runtime_error>(testing::StartsWith("LK503")));
+  visit(*standby_);
+  EXPECT_GT(std::stoll(begin(*standby_, "next")), std::stoll(lost));
+  EXPECT_GT(std::stoll(lost), std::stoll(known));
 }
 
 }  // namespace

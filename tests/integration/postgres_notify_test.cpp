@@ -4,6 +4,8 @@
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
 #include "integration/sql_fixture.hpp"
+#include "support/comes_true.hpp"
+#include "support/pg_cluster.hpp"
 
 namespace latchkey {
 namespace {
@@ -226,6 +228,49 @@ TEST_F(PostgresNotify, ADeadLetterIsToldOfOnInsertAndOnUpdate) {
   EXPECT_EQ(wait_for("dead_letter_inserted", 4).back(), payload) << "acknowledged";
 }
 
+// Of commits that give notice PostgreSQL lets one happen at a time. Programs that give it all the time, on a disk that
+// is slow, hold up no settlement, and no sweep of others' leases, that opens a letter; it is told of all the same.
+TEST_F(PostgresNotify, LettersDoNotWaitForOthersWhoGiveNotice) {
+  PgCluster server({"fsync=on"});
+  constexpr Duration kLease = 1min;
+  const auto store = open(server.url(), {.clock = &time_, .patience = 3s});
+  Verbs verbs(*store);
+  Sql listener(server.url());
+  listener.run("LISTEN dead_letter_inserted");
+  ClaimRequest doubted = a_claim("doubted", "globex"), given_up = a_claim("given up", "acme");
+  doubted.on_doubt = OnDoubt::hold;
+  given_up.retry = {.retries = 0};
+  doubted.lease = given_up.lease = kLease;
+  const Won of_globex = std::get<Won>(verbs.claim(doubted));
+  const Won of_acme = std::get<Won>(verbs.claim(given_up));
+  const Won failing = std::get<Won>(verbs.claim(a_claim("failing", "initech")));
+  std::atomic<int> given{0};
+  PgClient(server.url()).execute("CREATE TABLE public.noise (n int)");
+  std::vector<std::jthread> programs;
+  for (int i = 0; i < 4; ++i)
+    programs.emplace_back([&](const std::stop_token& enough) {
+      PgClient session(server.url());
+      // A tenth of a second for each commit.
+      session.execute("SET commit_delay = 100000; SET commit_siblings = 0");
+      for (; !enough.stop_requested(); ++given)
+        session.execute("BEGIN; INSERT INTO public.noise VALUES (1); NOTIFY noise; COMMIT");
+    });
+  ASSERT_TRUE(comes_true([&] { return given >= 4; }));
+  const auto settled = verbs.settle({{}, failing.run.id(), failing.fence, permanent()});
+  ASSERT_TRUE(std::holds_alternative<Settled>(settled)) << "held up";
+  EXPECT_TRUE(std::get<Settled>(settled).dead_letter);
+  time_.advance(2 * kLease);
+  EXPECT_EQ(verbs.sweep().changed, 2u);
+  EXPECT_TRUE(store->find({}, of_globex.run.id()).value()->as<InDoubt>());
+  EXPECT_TRUE(store->find({}, of_acme.run.id()).value()->as<Failed>());
+  programs.clear();
+  std::set<std::string> told;
+  EXPECT_TRUE(comes_true([&] {
+    for (const std::string& one : listener.notifications()) told.insert(one);
+    return told.size() == 2;
+  }));
+}
+
 // A commit that gives notice fails while PostgreSQL's queue is full: from nine tenths on none is given, of work or of
 // letters, and what was done stands. How full it seems is said here by a function in the place of PostgreSQL's own.
 TEST_F(PostgresNotify, WhileTheQueueIsNearlyFullNothingIsToldAndEverythingIsDone) {
@@ -253,13 +298,13 @@ TEST_F(PostgresNotify, WhileTheQueueIsNearlyFullNothingIsToldAndEverythingIsDone
                       "= 4 AND convert_from(r.key, 'UTF8') = '" +
                       name + "'"),
         "2");
+    one_.reset();  // tells what it has to tell
     EXPECT_EQ(all_of("dead_letter_inserted").size() - letters, 2 * told) << "by the server and by SQL";
     EXPECT_EQ(told_by_sql("SELECT latchkey.enqueue('f')"), told);
     EXPECT_EQ(told_by([](Store& store) { Verbs(store).enqueue({.function = "f"}); }), told);
     jobs += 2;
     EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE status = 0"), std::to_string(jobs));
   }
-  one_.reset();
   admin.execute("DROP FUNCTION " + usage +
                 "; ALTER FUNCTION pg_catalog.true_queue_usage() RENAME TO "
                 "pg_notification_queue_usage");

@@ -37,8 +37,9 @@ Error describe(const Failure& failure) {
 
 }  // namespace
 
-Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch batch) {
-  Attempt attempt{.name = make_uuid_v7(clock_->now(), random_.next(), random_.next()), .failing_since = {}};
+Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch batch, Pace pace) {
+  Attempt attempt{
+      .name = make_uuid_v7(clock_->now(), random_.next(), random_.next()), .pace = pace, .failing_since = {}};
   for (unsigned tries = 1;; ++tries) {
     const std::optional<Failure> failure = co_await carry(connection, batch, attempt);
     if (!failure) co_return answer(std::move(batch));
@@ -64,8 +65,8 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
       Batch rest(std::make_move_iterator(batch.begin() + static_cast<std::ptrdiff_t>(batch.size() / 2)),
                  std::make_move_iterator(batch.end()));
       batch.resize(batch.size() / 2);
-      co_await apply_batch(connection, std::move(batch));
-      co_await apply_batch(connection, std::move(rest));
+      co_await apply_batch(connection, std::move(batch), pace);
+      co_await apply_batch(connection, std::move(rest), pace);
       co_return;
     }
     // Of many that one command changes, it leaves that out.
@@ -96,6 +97,7 @@ Task<std::optional<Failure>> PostgresStore::carry(std::unique_ptr<Connection>& c
         attempt.name = make_uuid_v7(clock_->now(), random_.next(), random_.next());
       co_await try_batch(*connection, batch, attempt);
     }
+    pass_on(std::exchange(attempt.news, {}));
     co_return std::nullopt;
   } catch (const Failure& found) {
     // A standby, behind a pooler or whose primary has just become one: the next connection is to find another.
@@ -223,8 +225,11 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   } else {
     for (const Uuid& key : needs.new_keys.sorted()) tables.guess_no_key(key);
   }
+  avoid_held_runs(needs, attempt);
+  const std::vector<Seq> skipped = attempt.skips ? needs.runs.sorted() : std::vector<Seq>{};
   Instant now;
   co_await load(connection, tables, std::move(needs), true, attempt, now);
+  note_held_runs(tables, skipped);
   while (true) {
     std::vector<PgCommand*> again;
     std::set<const PgCommand*> mere;
@@ -267,6 +272,8 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   const bool asks_deadline = tables.has_swept();
   if (asks_deadline) connection.add(sql().next_deadline);
   connection.add(sql().commit);
+  const auto& letters = tables.written_letters();
+  attempt.news = {tables.has_queued(), {letters.begin(), letters.end()}};
   attempt.is_committing = changed;
   const DeadlineQuestion question(*this);
   const auto results = co_await connection.run(settings_.reply_max);
@@ -276,10 +283,6 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   tables.remember_heads();
   leave_out(tables.left_out());
   if (tenants_.size() < kTenantsKnown) tenants_.merge(new_tenants);
-  if (tables.has_queued()) {
-    has_news_ = true;
-    news_.ring();
-  }
   if (asks_deadline) next_deadline_ms_ = question.answer(results[results.size() - 2]);
   if (const auto first = tables.first_deadline()) note_deadline(*first);
 }

@@ -57,6 +57,35 @@ Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) 
   }
 }
 
+// --- runs that somebody has -----------------------------------------------------------------------------------------
+
+// A lane does not ask for them, or all that is in its batch would wait each time: what wants one goes apart. There they
+// are asked for, and passed over where they are held still.
+void PostgresStore::avoid_held_runs(Needs& needs, Attempt& attempt) {
+  std::erase_if(held_runs_, [now = host_.elapsed()](const auto& one) { return one.second <= now; });
+  if (held_runs_.empty()) return;
+  Wanted<Seq> held, others;
+  for (const Seq seq : needs.runs.sorted()) (held_runs_.contains(seq) ? held : others).insert(seq);
+  if (held.empty()) return;
+  if (attempt.pace == Pace::slow) {
+    attempt.skips = true;
+  } else {
+    needs.held = std::move(held);
+    needs.runs = std::move(others);
+  }
+}
+
+// Of those that were asked for and not waited for.
+void PostgresStore::note_held_runs(const PgTables& tables, const std::vector<Seq>& wanted) {
+  for (const Seq seq : wanted) {
+    if (tables.is_busy(seq)) {
+      held_runs_.insert_or_assign(seq, host_.elapsed() + kHeldFor);
+    } else {
+      held_runs_.erase(seq);
+    }
+  }
+}
+
 // --- dead letters that somebody is making ---------------------------------------------------------------------------
 
 // Looks which of these are held, by making each and undoing that. Whether there are any.

@@ -81,7 +81,7 @@ Task<void> PostgresStore::work_slowly() {
     co_await host_.wait(kSlowPause);
     co_await look_at_held(connection);
     Batch batch = pick_slow();
-    if (!batch.empty()) co_await apply_batch(connection, std::move(batch));
+    if (!batch.empty()) co_await apply_batch(connection, std::move(batch), Pace::slow);
   }
 }
 

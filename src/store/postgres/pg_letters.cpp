@@ -68,6 +68,8 @@ std::optional<DeadLetter> PgTables::acknowledge(const std::optional<std::string>
   const LetterName name{letter->tenant, letter->function};
   remember(letters_, name);
   letters_.erase(name);
+  written_letters_.push_back(name);
+  undo_.emplace_back([this] { written_letters_.pop_back(); });
   write({sql().acknowledge_letter, Params().add(seq_in(id)).add(id).add(to_ms(now)).add(std::string_view(actor))});
   return letter;
 }

@@ -98,6 +98,8 @@ class PostgresStore::Loading {
 
   // Blocks before rows of their own: a run goes from the one to the other only.
   void add_runs() {
+    for (const Seq seq : needs_.held.sorted())
+      if (!tables_.pin_head(seq)) needs_.heads.insert(seq);
     if (needs_.runs.empty()) return;
     const Ranges ranges(needs_.runs.sorted());
     add({sql().find_blocks + lock_, ranges.params()}, [this](const Rows& rows) {
@@ -320,6 +322,7 @@ class PostgresStore::Loading {
     results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(handlers_.size()));  // BEGIN and SET
     for (std::size_t i = 0; i < results.size(); ++i) handlers_[i](results[i]);
     tables_.end_load(needs_.runs.sorted());
+    tables_.end_load_held(needs_.held.sorted());
     for (std::size_t i = 0; i < questions_.size(); ++i)
       tables_.load_answer(needs_.questions[i].first, std::move(results[questions_[i]]));
   }

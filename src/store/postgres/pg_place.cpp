@@ -29,6 +29,16 @@ std::string settings_for(Lasting lasting) {
                                  {"idle_in_transaction_session_timeout", "'5s'"}});
 }
 
+void add_notices(Connection& connection, const std::set<LetterName>& letters) {
+  Column tenants{Type::text}, functions{Type::text};
+  for (const auto& [tenant, function] : letters) {
+    tenants.add(std::string_view(tenant));
+    functions.add(std::string_view(function));
+  }
+  connection.add(sql().as_engine);
+  connection.add({sql().notify_letters, Params().add(tenants).add(functions)});
+}
+
 }  // namespace
 
 Task<std::unique_ptr<Connection>> PostgresStore::connect() {
@@ -213,24 +223,48 @@ void PostgresStore::note_deadline(Instant written) {
   for (std::int64_t& one : questions_) one = std::min(one, to_ms(written));
 }
 
-// Tells whoever listens that there is work, apart from the commits that made it: a NOTIFY lets one commit happen at a
-// time. One that is lost with this server is covered by polling.
+void PostgresStore::pass_on(News news) {
+  if (!news.work && news.letters.empty()) return;
+  untold_.work |= news.work;
+  untold_.letters.merge(news.letters);
+  news_.ring();
+}
+
+// Tells whoever listens, apart from the commits that it is about: of commits that give notice PostgreSQL lets one
+// happen at a time. Of letters at once, of work not more often than it helps. What is lost with this server is covered
+// by polling.
 Task<void> PostgresStore::tell_news() {
   std::unique_ptr<Connection> connection;
+  Limit timer(context_.get_executor());
+  Duration work_from{};
   while (true) {
-    while (!has_news_) {
+    const Duration wait = work_from - host_.elapsed();
+    const bool tells_work = untold_.work && (wait <= Duration{0} || lanes_left_ == 0);
+    if (!tells_work && untold_.letters.empty()) {
       if (lanes_left_ == 0) co_return;
+      if (untold_.work) timer.set(wait, [this] { news_.ring(); });
       co_await news_.wait();
+      continue;
     }
-    has_news_ = false;
+    auto letters = std::exchange(untold_.letters, {});
+    if (tells_work) {
+      untold_.work = false;
+      work_from = host_.elapsed() + kNewsEvery;
+    }
+    bool is_lost = false;
     try {
       if (!connection || connection->is_lost()) connection = co_await connect_plainly();
-      connection->add(sql().notify_work);
+      if (!letters.empty()) add_notices(*connection, letters);
+      if (tells_work) connection->add(sql().notify_work);
       co_await connection->run(settings_.reply_max);
-    } catch (const Failure&) {
+    } catch (const Failure& found) {
+      is_lost = found.lost;
       connection.reset();
     }
-    co_await host_.wait(kNewsEvery);
+    // Who hears of a letter twice has lost nothing.
+    if (!is_lost || lanes_left_ == 0) continue;
+    untold_.letters.merge(letters);
+    co_await host_.wait(kTellAgain);
   }
 }
 

@@ -145,9 +145,17 @@ class PostgresStore final : public Store, private Records {
   void see_place(std::string_view name);
   void see_clock(Instant database, std::int64_t mark_ms);
   void add_clock_mark(pg::Connection& connection, Instant now);
+  // What a commit gives notice of.
+  struct News {
+    bool work = false;  // jobs were queued
+    std::set<pg::LetterName> letters;
+  };
+  // slow: apart from all that nobody's open transaction holds up.
+  enum class Pace : std::uint8_t { usual, slow };
   // One carrying of a batch to its commit, over all its tries.
   struct Attempt {
     Uuid name;
+    Pace pace = Pace::usual;
     bool is_unknown = false;                       // whether it was kept already
     bool is_committing = false;                    // this try has asked for it
     bool collided = false;                         // with somebody who was faster
@@ -155,6 +163,7 @@ class PostgresStore final : public Store, private Records {
     bool checks_settlements = false;               // before it settles
     std::map<pg::LetterName, DeadLetter> letters;  // that it opens
     std::vector<pg::TenantKey> keys;               // that it makes
+    News news;                                     // if it is kept
     // Who carries it out at the server's end, since when.
     std::optional<std::pair<std::int64_t, std::string>> backend;
     std::optional<Duration> failing_since;
@@ -177,6 +186,8 @@ class PostgresStore final : public Store, private Records {
   // How often letters that somebody is making are looked at: each look leaves a dead row.
   static constexpr Duration kLettersEvery = std::chrono::milliseconds{200};
   static constexpr Duration kLeftOutFor = std::chrono::seconds{1};
+  // How long a run is taken to be held, when nobody asks for it meanwhile.
+  static constexpr Duration kHeldFor = std::chrono::seconds{1};
   // How long it is tried to find out what became of a commit: less than the names of batches are kept.
   static constexpr Duration kUnknownMost = std::chrono::minutes{30};
   // And how long anything is tried again once close_max is over.
@@ -184,6 +195,7 @@ class PostgresStore final : public Store, private Records {
   // How often the next deadline is asked for, for others' sake.
   static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
+  static constexpr Duration kTellAgain = std::chrono::milliseconds{200};
   // Batches with keys of jobs that met none that was there already, before these are taken to be new again. To look for
   // them costs a tenth of what trying in vain does.
   static constexpr unsigned kTrusted = 20;
@@ -226,13 +238,14 @@ class PostgresStore final : public Store, private Records {
   Task<void> settle_in(pg::Connection& connection);
   void begin(pg::Connection& connection);
   Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
+  void pass_on(News news);
   Task<void> tell_news();
   Task<void> watch_deadline();
   Task<void> show_presence(pg::Connection& connection);
   // The batch has written something that time alone changes then.
   void note_deadline(Instant written);
   // pg_batch.cpp
-  Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch);
+  Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch, Pace pace = Pace::usual);
   Task<std::optional<pg::Failure>> carry(std::unique_ptr<pg::Connection>& connection, Batch& batch, Attempt& attempt);
   Task<void> leave_transaction(std::unique_ptr<pg::Connection>& connection, const pg::Failure& failure,
                                Attempt& attempt);
@@ -251,6 +264,8 @@ class PostgresStore final : public Store, private Records {
   Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
   Task<bool> find_held_letters(pg::Connection& connection, std::map<pg::LetterName, DeadLetter> letters);
   Task<bool> is_being_made(pg::Connection& connection, const DeadLetter& letter);
+  void avoid_held_runs(pg::Needs& needs, Attempt& attempt);
+  void note_held_runs(const pg::PgTables& tables, const std::vector<pg::Seq>& wanted);
   void leave_out(const pg::PgTables::LeftOut& out);
   pg::PgTables::LeftOut find_left_out();
   bool is_closing();
@@ -283,6 +298,7 @@ class PostgresStore final : public Store, private Records {
   bool keeps_plans_ = true;        // in sessions that are ours
   std::vector<Slow> slow_;
   pg::HeldKeys held_;
+  std::map<pg::Seq, Duration> held_runs_;              // by somebody's open transaction: until when that is believed
   std::map<pg::LetterName, DeadLetter> held_letters_;  // that somebody is opening in such a transaction; as we would
   Duration letters_seen_{};                            // when they were looked at
   std::map<pg::Seq, Duration> left_out_;  // runs of which something is held: until when sweeps pass them over
@@ -296,7 +312,7 @@ class PostgresStore final : public Store, private Records {
   Alarm slow_wake_{context_.get_executor()};
   std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked
   Alarm tick_{context_.get_executor()};
-  bool has_news_ = false;  // jobs were queued
+  News untold_;
   Alarm news_{context_.get_executor()};
   std::string place_;  // the server that was met last, and where fences have jumped if they must
   std::atomic<std::uint64_t> era_{0};

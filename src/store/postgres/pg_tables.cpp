@@ -75,6 +75,12 @@ void PgTables::end_load(const std::vector<Seq>& runs) {
   }
 }
 
+// One that was found by its key stands as it was seen. Who wants more than that asks for it, and waits for nobody.
+void PgTables::end_load_held(const std::vector<Seq>& runs) {
+  for (const Seq seq : runs)
+    if (!runs_.contains(seq)) (own_heads_.contains(seq) ? busy_ : absent_).insert(seq);
+}
+
 bool PgTables::pin_head(Seq seq) {
   if (own_heads_.contains(seq)) return true;
   auto head = heads_.find(seq);

@@ -64,6 +64,7 @@ struct ReadyList {
 
 struct Needs {
   Wanted<Seq> runs;        // to be locked
+  Wanted<Seq> held;        // that somebody is known to hold
   Wanted<Seq> heads;       // of runs that are locked
   Wanted<Uuid> keys;       // as they stand, not locked
   Wanted<Uuid> new_keys;   // as they stand; likely to be free
@@ -168,6 +169,10 @@ class PgTables final : public Tables {
   bool has_swept() const { return overdue_.has_value(); }
   // Whether this batch has written jobs that may be taken.
   bool has_queued() const { return has_queued_; }
+  // Whose dead letters it has opened or changed.
+  const std::vector<LetterName>& written_letters() const { return written_letters_; }
+  // Whether somebody else has it.
+  bool is_busy(Seq seq) const { return busy_.contains(seq); }
   // The earliest time at which time alone changes something that this batch has written.
   std::optional<Instant> first_deadline() const { return first_deadline_; }
 
@@ -187,6 +192,8 @@ class PgTables final : public Tables {
   void load_existing_key(const Uuid& key);
   // Everything that was asked for about these has been loaded: what is not there is nowhere.
   void end_load(const std::vector<Seq>& runs);
+  // These were not asked for: who wants one finds it Held.
+  void end_load_held(const std::vector<Seq>& runs);
   // Everything that waits for these; then each of it.
   void load_waits(const std::vector<Seq>& predecessors);
   void load_wait(Seq predecessor, RunId dependent) { waits_[predecessor].insert(dependent); }
@@ -343,6 +350,7 @@ class PgTables final : public Tables {
   std::vector<Seq> done_;                          // settled or erased by this batch
   bool changed_ = false, changed_before_ = false;  // before this command
   bool has_queued_ = false;
+  std::vector<LetterName> written_letters_;
   bool has_met_keys_ = false;
   bool in_turn_ = false;
   bool lacks_ = false;

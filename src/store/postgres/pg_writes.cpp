@@ -235,6 +235,7 @@ void PgTables::put_letter_writes(std::vector<Statement>& writes) {
   for (auto& [name, slot] : letters_) {
     if (!std::exchange(slot.is_changed, false)) continue;
     if (!slot.stored && new_letters_) new_letters_->insert_or_assign(name, *slot.now);
+    written_letters_.push_back(name);
     // The unique index of open letters judges: another host may have opened one meanwhile.
     writes.push_back(slot.stored ? update_letter(*slot.now) : insert_letter(*slot.now));
     slot.stored = slot.now;

@@ -78,6 +78,8 @@ SELECT least((SELECT min(deadline) FROM latchkey.states WHERE deadline IS NOT NU
 -- name: read_marks
 SELECT ({next_deadline}), {clock}, last_value FROM latchkey.clock
 
+-- name: notify_letters
+SELECT latchkey.tell_dead_letter(u.tenant, u.function) FROM unnest($1, $2) AS u(tenant, function)
 -- name: notify_work
 -- Not into a queue that is nearly full: it would be refused, or fill it up for others. This connection pins no path.
 SELECT pg_catalog.pg_notify('latchkey_work', '') WHERE pg_catalog.pg_notification_queue_usage() OPERATOR(pg_catalog.<) 0.9
