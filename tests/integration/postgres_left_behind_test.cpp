@@ -53,5 +53,31 @@ TEST_F(PostgresLeftBehind, ATakeFindsWhatItsLostTryHeld) {
   EXPECT_EQ(taken->size(), 1u);
 }
 
+// A machine that stood still for hours amid a commit, by whose name nobody can tell any more whether it was kept: what
+// came with it is neither done again nor told as done.
+TEST_F(PostgresLeftBehind, ACommitWhoseNameMayBePurgedStaysUnknown) {
+  ManualClock time{clock_.now()};
+  store_ = open(proxy_.url(database()), {.lanes = 1, .clock = &time, .reply_max = 2s});
+  proxy_.arm({FaultAt::commit_answered, FaultHow::swallow});
+  std::promise<Result<std::vector<EnqueueReply>>> told;
+  auto answer = told.get_future();
+  store_->enqueue({{.function = "f"}},
+                  [&](Result<std::vector<EnqueueReply>> replies) { told.set_value(std::move(replies)); });
+  ASSERT_TRUE(comes_true([&] { return proxy_.fired() == 1; }));
+  time.advance(2h);
+  const auto another = open(url(), {.clock = &time});
+  while (Verbs(*another).purge().more) {
+  }
+  EXPECT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.batches WHERE at < 0 OR at < " +
+                          std::to_string(to_ms(time.now() - 1h))),
+            "0")
+      << "the test did not test";
+  const auto replies = answer.get();
+  ASSERT_FALSE(replies);
+  EXPECT_EQ(replies.error().code, Code::STORE_UNAVAILABLE);
+  EXPECT_TRUE(replies.error().detail.contains("before it was known whether this was kept"));
+  EXPECT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.runs"), "1") << "done twice";
+}
+
 }  // namespace
 }  // namespace latchkey

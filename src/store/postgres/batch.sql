@@ -17,7 +17,7 @@ ON CONFLICT (id) DO UPDATE SET at = b.at
 RETURNING at
 
 -- name: who_am_i
-SELECT pg_backend_pid()::bigint, now()::text
+SELECT pg_backend_pid()::bigint, now()::text, {clock}, last_value FROM latchkey.clock
 
 -- name: are_held
 SELECT latchkey.are_held($1, $2)

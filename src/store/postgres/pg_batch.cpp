@@ -73,7 +73,7 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
     if (is_settled_twice(*failure) && !std::exchange(attempt.checks_settlements, true)) continue;
     if (is_held_up) co_return put_aside(std::move(batch.front()));
     // On closing only what is unknown is worth another try.
-    const bool is_over = waits_.has_ended() || (is_closing() && !attempt.is_unknown);
+    const bool is_over = waits_.has_ended() || attempt.is_too_late || (is_closing() && !attempt.is_unknown);
     Duration patience = attempt.is_unknown ? kUnknownMost : settings_.patience;
     if (waits_.are_last()) patience = std::min(patience, kLastPatience);
     if (!may_go_on || is_over) patience = Duration{0};
@@ -192,6 +192,10 @@ Task<bool> PostgresStore::find_kept(Connection& connection, Attempt& attempt) {
   connection.add(sql().who_am_i);
   const auto who = co_await connection.run(settings_.reply_max);
   attempt.backend.emplace(who.back().integer(0, 0), std::string(who.back().bytes(0, 1)));
+  see_clock(from_ms(who.back().integer(0, 2)), who.back().integer(0, 3));
+  // This machine may have stood still meanwhile. Once its name may have been purged, that it is not there says nothing.
+  attempt.is_too_late = clock_->now() - attempt.named_at > kUnknownMost;
+  if (attempt.is_too_late) throw Failure("", "it is too long ago to find out whether it was kept", false);
   connection.add({sql().find_kept, Params().add(attempt.name).add(-to_ms(clock_->now()))});
   connection.add(sql().commit);
   const auto results = co_await connection.run(settings_.reply_max);
@@ -275,6 +279,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   const auto& letters = tables.written_letters();
   attempt.news = {tables.has_queued(), {letters.begin(), letters.end()}};
   attempt.is_committing = changed;
+  attempt.named_at = now;
   const DeadlineQuestion question(*this);
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);

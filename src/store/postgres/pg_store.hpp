@@ -158,6 +158,8 @@ class PostgresStore final : public Store, private Records {
     Pace pace = Pace::usual;
     bool is_unknown = false;                       // whether it was kept already
     bool is_committing = false;                    // this try has asked for it
+    Instant named_at;                              // the name of the last one that did
+    bool is_too_late = false;                      // to find out what became of that
     bool collided = false;                         // with somebody who was faster
     bool skips = false;                            // what is locked, instead of waiting for it
     bool checks_settlements = false;               // before it settles
