@@ -2,7 +2,7 @@
 """The rows of the PostgreSQL table: every contender on one PostgreSQL of the run's own, in turn, round after round.
 
 usage: bench/peers/run.py [--quick] [--rounds=N] [ROW…]     ROW: jobs keyed single single-dup snapshot guard
-       letters grow security (all, without any)
+       letters grow security purge (all, without any)
 Prints one JSON line per measurement and, at the end of each row, one with the medians; a run of all rows writes
 bench/results/DATE-postgres.{json,md}. quick: small counts, one round, nothing is written.
 """
@@ -85,7 +85,7 @@ def contenders(quick):
 
 # Latchkey alone: its number, the number with --quick, and how often it is measured. Times of single calls first: ten million runs
 # leave the disk busy.
-OWN = {"guard": (12, 3, 5), "letters": (1_000, 50, 3), "grow": (10_000_000, 400_000, 1), "security": (15, 1, 1)}
+OWN = {"guard": (12, 3, 5), "letters": (1_000, 50, 3), "grow": (10_000_000, 400_000, 1), "security": (15, 1, 1), "purge": (4, 1, 1)}
 
 
 def measure_own(server, row, number, rounds):

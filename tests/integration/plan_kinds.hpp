@@ -102,6 +102,7 @@ inline constexpr Kind kOthers[] = {
     {"find a settlement", "^SELECT 1 FROM latchkey.settlements"},
     {"mark the clock", "^SELECT setval('latchkey.clock'"},
     {"read the clock", "^SELECT (SELECT (extract(epoch *last_value FROM latchkey.clock"},
+    {"ask who asks, and when", "^SELECT pg_backend_pid()"},
     {"show that it is there", "^SELECT pg_advisory_xact_lock_shared(7420, hashtext('latchkey.servers'"},
     {"find a tenant", "EXISTS (SELECT FROM latchkey.tenants"},
     {"insert a tenant", "^INSERT INTO latchkey.tenants"},

@@ -18,7 +18,7 @@ DELETE FROM latchkey.blocks WHERE lo = ANY($1)
 SELECT 1 FROM latchkey.latches WHERE name = 'purge' FOR UPDATE
 -- name: erase_from_outcomes
 -- What is left of a row is cut where a run is missing: there seq grows by more than its number among those that are
--- left.
+-- left. NOT IN is hashed; <> ALL would compare each with each.
 WITH o AS (
   DELETE FROM latchkey.outcomes o
   WHERE o.lo = ANY(ARRAY(
@@ -34,7 +34,7 @@ WITH o AS (
 ), rest AS (
   SELECT o.*, x.seq, x.seq - row_number() OVER (PARTITION BY o.lo ORDER BY x.seq) AS piece
   FROM o, generate_series(o.lo, o.hi) AS x(seq)
-  WHERE x.seq <> ALL($1)
+  WHERE x.seq NOT IN (SELECT g.seq FROM unnest($1) AS g(seq))
 )
 INSERT INTO latchkey.outcomes (lo, hi, tenant, fence_from, started_at, at, result)
 SELECT min(seq), max(seq), tenant, fence_from, started_at, at, result
