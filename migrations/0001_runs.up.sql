@@ -22,6 +22,8 @@ CREATE TABLE latchkey.place (
   system text NOT NULL,           -- the system identifier
   timeline text NOT NULL
 );
+INSERT INTO latchkey.place (system, timeline)
+SELECT system_identifier::text, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM pg_control_system();
 
 -- Drawn a thousand at a time. Fences are drawn after the rows they are for were locked: that is why they rise per key.
 CREATE SEQUENCE latchkey.fences INCREMENT BY 1000 MINVALUE 1 MAXVALUE 9007199254000000;

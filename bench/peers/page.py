@@ -43,6 +43,15 @@ def each(found, figure):
     return "rounds " + ", ".join(str(one) for one in sorted(one[figure] for one in found["rounds"]))
 
 
+def purging(found):
+    """What it costs to purge jobs that were done, beside doing them."""
+    rates = [(keyed, [statistics.median(one[name] for one in found["rounds"] if one["keyed"] == keyed) for name in ("purged_s", "jobs_s")])
+             for keyed in (False, True)]
+    texts = [f"{'keys' if keyed else 'no keys'} {purged:,.0f}/s beside {done:,.0f}/s done" for keyed, (purged, done) in rates]
+    return ("by one server, in slices of 500 one after another: " + ", ".join(texts) +
+            f"; in time {found['purge_over_work']:.2f} × the work.")
+
+
 def table(found):
     guard, letters = found["guard"], found["letters"]
     yield "enqueue + take + complete, no keys, batches of 500", "≥ 3 × both", beside(found["jobs"]["median"], 3)
@@ -78,3 +87,4 @@ def write_page(folder, found):
                    "| what | to reach | reached | |\n|---|---|---|---|\n")
         for what, goal, (text, is_met) in table(found):
             file.write(f"| {what} | {goal} | {text} | {'met' if is_met else '**missed**'} |\n")
+        file.write(f"\nPurging is not in the table: {purging(found['purge'])}\n")

@@ -57,7 +57,7 @@ TEST_F(PostgresLeftBehind, ATakeFindsWhatItsLostTryHeld) {
 // came with it is neither done again nor told as done.
 TEST_F(PostgresLeftBehind, ACommitWhoseNameMayBePurgedStaysUnknown) {
   ManualClock time{clock_.now()};
-  store_ = open(proxy_.url(database()), {.lanes = 1, .clock = &time, .reply_max = 2s});
+  store_ = open(proxy_.url(database()), {.lanes = 1, .clock = &time, .reply_max = 1min});
   proxy_.arm({FaultAt::commit_answered, FaultHow::swallow});
   std::promise<Result<std::vector<EnqueueReply>>> told;
   auto answer = told.get_future();
@@ -72,6 +72,7 @@ TEST_F(PostgresLeftBehind, ACommitWhoseNameMayBePurgedStaysUnknown) {
                           std::to_string(to_ms(time.now() - 1h))),
             "0")
       << "the test did not test";
+  proxy_.cut_all();
   const auto replies = answer.get();
   ASSERT_FALSE(replies);
   EXPECT_EQ(replies.error().code, Code::STORE_UNAVAILABLE);

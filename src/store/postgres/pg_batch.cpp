@@ -229,11 +229,10 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, Attemp
   } else {
     for (const Uuid& key : needs.new_keys.sorted()) tables.guess_no_key(key);
   }
-  avoid_held_runs(needs, attempt);
-  const std::vector<Seq> skipped = attempt.skips ? needs.runs.sorted() : std::vector<Seq>{};
+  const std::vector<Seq> wanted = avoid_held_runs(needs, attempt);
   Instant now;
   co_await load(connection, tables, std::move(needs), true, attempt, now);
-  note_held_runs(tables, skipped);
+  note_held_runs(tables, wanted);
   while (true) {
     std::vector<PgCommand*> again;
     std::set<const PgCommand*> mere;

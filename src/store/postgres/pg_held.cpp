@@ -59,27 +59,34 @@ Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) 
 
 // --- runs that somebody has -----------------------------------------------------------------------------------------
 
-// A lane does not ask for them, or all that is in its batch would wait each time: what wants one goes apart. There they
-// are asked for, and passed over where they are held still.
-void PostgresStore::avoid_held_runs(Needs& needs, Attempt& attempt) {
-  std::erase_if(held_runs_, [now = host_.elapsed()](const auto& one) { return one.second <= now; });
-  if (held_runs_.empty()) return;
-  Wanted<Seq> held, others;
-  for (const Seq seq : needs.runs.sorted()) (held_runs_.contains(seq) ? held : others).insert(seq);
-  if (held.empty()) return;
-  if (attempt.pace == Pace::slow) {
-    attempt.skips = true;
-  } else {
-    needs.held = std::move(held);
-    needs.runs = std::move(others);
+// Those that are known to be held are passed over, or all that is in the batch would wait each time: what wants one
+// goes apart. There they are waited for now and then, in turn with everybody else: what many have, one after the other,
+// may be free at no moment at which it is merely looked at.
+std::vector<Seq> PostgresStore::avoid_held_runs(Needs& needs, const Attempt& attempt) {
+  const Duration now = host_.elapsed();
+  if (now >= held_runs_tidied_ + kTidyEvery) {
+    held_runs_tidied_ = now;
+    std::erase_if(held_runs_, [now](const auto& one) { return one.second.until <= now; });
   }
+  if (held_runs_.empty()) return attempt.skips ? needs.runs.sorted() : std::vector<Seq>{};
+  const std::vector<Seq> wanted = needs.runs.sorted();
+  needs.runs = {};
+  for (const Seq seq : wanted) {
+    const auto held = held_runs_.find(seq);
+    const bool is_held = held != held_runs_.end() && held->second.until > now;
+    const bool waits = is_held && attempt.pace == Pace::slow && now - held->second.waited >= kWaitEvery;
+    if (waits) held->second.waited = now;
+    (is_held && !waits ? needs.held : needs.runs).insert(seq);
+  }
+  return wanted;
 }
 
-// Of those that were asked for and not waited for.
+// What became of those that were wanted.
 void PostgresStore::note_held_runs(const PgTables& tables, const std::vector<Seq>& wanted) {
+  const Duration now = host_.elapsed();
   for (const Seq seq : wanted) {
-    if (tables.is_busy(seq)) {
-      held_runs_.insert_or_assign(seq, host_.elapsed() + kHeldFor);
+    if (tables.is_held(seq)) {
+      held_runs_.try_emplace(seq, HeldRun{.until = {}, .waited = now}).first->second.until = now + kHeldFor;
     } else {
       held_runs_.erase(seq);
     }

@@ -72,17 +72,18 @@ Task<void> PostgresStore::work() {
 // What somebody else's open transaction holds up: asked for again and again, apart from all that it does not hold up.
 Task<void> PostgresStore::work_slowly() {
   std::unique_ptr<Connection> connection;
-  while (true) {
-    while (slow_.empty() && held_.empty() && held_letters_.empty()) {
-      if (lanes_left_ == 0) co_return;
+  while (!slow_.empty() || lanes_left_ > 0) {
+    if (slow_.empty() && held_.empty() && held_letters_.empty()) {
       co_await slow_wake_.wait();
+      continue;
     }
-    if (slow_.empty() && lanes_left_ == 0) co_return;
     co_await host_.wait(kSlowPause);
     co_await look_at_held(connection);
     Batch batch = pick_slow();
     if (!batch.empty()) co_await apply_batch(connection, std::move(batch), Pace::slow);
   }
+  works_slowly_ = false;
+  news_.ring();
 }
 
 // Those that may be tried again: one of each tenant, then another of each. Who has waited for too long is refused.

@@ -66,9 +66,8 @@ class PostgresStore::Loading {
         connection_(connection),
         tables_(tables),
         needs_(std::move(needs)),
-        lock_(LK_SEEDED(rows_not_locked) ? ""
-              : waits                    ? " FOR UPDATE"
-                                         : " FOR UPDATE SKIP LOCKED") {}
+        skip_(LK_SEEDED(rows_not_locked) ? "" : " FOR UPDATE SKIP LOCKED"),
+        lock_(waits && *skip_ ? " FOR UPDATE" : skip_) {}
 
   void add(const Statement& statement, std::function<void(const Rows&)> handler) {
     connection_.add(statement);
@@ -97,20 +96,18 @@ class PostgresStore::Loading {
   }
 
   // Blocks before rows of their own: a run goes from the one to the other only.
-  void add_runs() {
-    for (const Seq seq : needs_.held.sorted())
-      if (!tables_.pin_head(seq)) needs_.heads.insert(seq);
-    if (needs_.runs.empty()) return;
-    const Ranges ranges(needs_.runs.sorted());
-    add({sql().find_blocks + lock_, ranges.params()}, [this](const Rows& rows) {
+  void add_runs(Wanted<Seq>& runs, const char* lock) {
+    if (runs.empty()) return;
+    const Ranges ranges(runs.sorted());
+    add({sql().find_blocks + lock, ranges.params()}, [this](const Rows& rows) {
       for (int row = 0; row < rows.size(); ++row) tables_.load_block(read_block(rows, row));
     });
-    add({sql().find_states + lock_, ranges.params()}, [this](const Rows& rows) { load_rows(rows); });
+    add({sql().find_states + lock, ranges.params()}, [this](const Rows& rows) { load_rows(rows); });
     add({sql().find_outcomes, ranges.params()}, [this](const Rows& rows) {
       for (int row = 0; row < rows.size(); ++row) tables_.load_outcome(rows.integer(row, 0), read_outcome(rows, row));
     });
-    needs_.waits.insert(needs_.runs);
-    for (const Seq seq : needs_.runs.sorted())
+    needs_.waits.insert(runs);
+    for (const Seq seq : runs.sorted())
       if (!tables_.pin_head(seq)) needs_.heads.insert(seq);
   }
 
@@ -291,7 +288,8 @@ class PostgresStore::Loading {
   Task<void> run(Attempt& attempt, Instant& now) {
     for (Statement& write : tables_.take_writes()) add(write);
     add_keys();
-    add_runs();
+    add_runs(needs_.runs, lock_);
+    add_runs(needs_.held, skip_);
     add_heads();
     add_waits();
     add_letters();
@@ -349,6 +347,7 @@ class PostgresStore::Loading {
   Connection& connection_;
   PgTables& tables_;
   Needs needs_;
+  const char* const skip_;
   const char* const lock_;
   std::vector<std::function<void(const Rows&)>> handlers_;
   std::vector<std::size_t> questions_;

@@ -29,16 +29,6 @@ std::string settings_for(Lasting lasting) {
                                  {"idle_in_transaction_session_timeout", "'5s'"}});
 }
 
-void add_notices(Connection& connection, const std::set<LetterName>& letters) {
-  Column tenants{Type::text}, functions{Type::text};
-  for (const auto& [tenant, function] : letters) {
-    tenants.add(std::string_view(tenant));
-    functions.add(std::string_view(function));
-  }
-  connection.add(sql().as_engine);
-  connection.add({sql().notify_letters, Params().add(tenants).add(functions)});
-}
-
 }  // namespace
 
 Task<std::unique_ptr<Connection>> PostgresStore::connect() {
@@ -230,6 +220,18 @@ void PostgresStore::pass_on(News news) {
   news_.ring();
 }
 
+// Others who give notice are not waited for for ever: one of them may wait for a standby that is gone.
+void PostgresStore::add_notices(Connection& connection, const News& news) {
+  connection.add(sql().as_engine_in_turn);
+  Column tenants{Type::text}, functions{Type::text};
+  for (const auto& [tenant, function] : news.letters) {
+    tenants.add(std::string_view(tenant));
+    functions.add(std::string_view(function));
+  }
+  if (tenants.size() > 0) connection.add({sql().notify_letters, Params().add(tenants).add(functions)});
+  if (news.work) connection.add(sql().notify_work);
+}
+
 // Tells whoever listens, apart from the commits that it is about: of commits that give notice PostgreSQL lets one
 // happen at a time. Of letters at once, of work not more often than it helps. What is lost with this server is covered
 // by polling.
@@ -238,32 +240,32 @@ Task<void> PostgresStore::tell_news() {
   Limit timer(context_.get_executor());
   Duration work_from{};
   while (true) {
+    const bool is_last = lanes_left_ == 0 && !works_slowly_;
     const Duration wait = work_from - host_.elapsed();
-    const bool tells_work = untold_.work && (wait <= Duration{0} || lanes_left_ == 0);
+    const bool tells_work = untold_.work && (wait <= Duration{0} || is_last);
     if (!tells_work && untold_.letters.empty()) {
-      if (lanes_left_ == 0) co_return;
+      if (is_last) co_return;
       if (untold_.work) timer.set(wait, [this] { news_.ring(); });
       co_await news_.wait();
       continue;
     }
-    auto letters = std::exchange(untold_.letters, {});
+    News telling{tells_work, std::exchange(untold_.letters, {})};
     if (tells_work) {
       untold_.work = false;
       work_from = host_.elapsed() + kNewsEvery;
     }
-    bool is_lost = false;
+    bool is_told = false;
     try {
       if (!connection || connection->is_lost()) connection = co_await connect_plainly();
-      if (!letters.empty()) add_notices(*connection, letters);
-      if (tells_work) connection->add(sql().notify_work);
+      add_notices(*connection, telling);
       co_await connection->run(settings_.reply_max);
-    } catch (const Failure& found) {
-      is_lost = found.lost;
+      is_told = true;
+    } catch (const Failure&) {
       connection.reset();
     }
-    // Who hears of a letter twice has lost nothing.
-    if (!is_lost || lanes_left_ == 0) continue;
-    untold_.letters.merge(letters);
+    if (is_told || is_last) continue;
+    // Who hears of something twice has lost nothing.
+    pass_on(std::move(telling));
     co_await host_.wait(kTellAgain);
   }
 }

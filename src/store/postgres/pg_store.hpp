@@ -140,7 +140,7 @@ class PostgresStore final : public Store, private Records {
   // Refuses to serve where tenants are not kept apart.
   void check_security();
   void read_marks();
-  // Which server this is, the first time.
+  // Which server this is, where that is not known. A standby cannot say it.
   void note_place();
   void see_place(std::string_view name);
   void see_clock(Instant database, std::int64_t mark_ms);
@@ -190,6 +190,9 @@ class PostgresStore final : public Store, private Records {
   static constexpr Duration kLeftOutFor = std::chrono::seconds{1};
   // How long a run is taken to be held, when nobody asks for it meanwhile.
   static constexpr Duration kHeldFor = std::chrono::seconds{1};
+  static constexpr Duration kTidyEvery = std::chrono::milliseconds{100};
+  // And how often one is waited for instead of being looked at.
+  static constexpr Duration kWaitEvery = std::chrono::milliseconds{500};
   // How long it is tried to find out what became of a commit: less than the names of batches are kept.
   static constexpr Duration kUnknownMost = std::chrono::minutes{30};
   // And how long anything is tried again once close_max is over.
@@ -197,7 +200,7 @@ class PostgresStore final : public Store, private Records {
   // How often the next deadline is asked for, for others' sake.
   static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
   static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
-  static constexpr Duration kTellAgain = std::chrono::milliseconds{200};
+  static constexpr Duration kTellAgain = std::chrono::seconds{1};
   // Batches with keys of jobs that met none that was there already, before these are taken to be new again. To look for
   // them costs a tenth of what trying in vain does.
   static constexpr unsigned kTrusted = 20;
@@ -214,6 +217,10 @@ class PostgresStore final : public Store, private Records {
    private:
     PostgresStore& store_;
     const std::list<std::int64_t>::iterator written_;
+  };
+  struct HeldRun {
+    Duration until{};   // that is believed
+    Duration waited{};  // when somebody did last
   };
   // From where on jobs are looked for.
   struct ReadyMark {
@@ -241,6 +248,7 @@ class PostgresStore final : public Store, private Records {
   void begin(pg::Connection& connection);
   Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
   void pass_on(News news);
+  void add_notices(pg::Connection& connection, const News& news);
   Task<void> tell_news();
   Task<void> watch_deadline();
   Task<void> show_presence(pg::Connection& connection);
@@ -266,7 +274,7 @@ class PostgresStore final : public Store, private Records {
   Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
   Task<bool> find_held_letters(pg::Connection& connection, std::map<pg::LetterName, DeadLetter> letters);
   Task<bool> is_being_made(pg::Connection& connection, const DeadLetter& letter);
-  void avoid_held_runs(pg::Needs& needs, Attempt& attempt);
+  std::vector<pg::Seq> avoid_held_runs(pg::Needs& needs, const Attempt& attempt);
   void note_held_runs(const pg::PgTables& tables, const std::vector<pg::Seq>& wanted);
   void leave_out(const pg::PgTables::LeftOut& out);
   pg::PgTables::LeftOut find_left_out();
@@ -300,12 +308,14 @@ class PostgresStore final : public Store, private Records {
   bool keeps_plans_ = true;        // in sessions that are ours
   std::vector<Slow> slow_;
   pg::HeldKeys held_;
-  std::map<pg::Seq, Duration> held_runs_;              // by somebody's open transaction: until when that is believed
+  std::map<pg::Seq, HeldRun> held_runs_;  // by somebody's open transaction
+  Duration held_runs_tidied_{};
   std::map<pg::LetterName, DeadLetter> held_letters_;  // that somebody is opening in such a transaction; as we would
   Duration letters_seen_{};                            // when they were looked at
   std::map<pg::Seq, Duration> left_out_;  // runs of which something is held: until when sweeps pass them over
   std::map<std::pair<pg::Seq, pg::Seq>, Duration> left_out_blocks_;
   unsigned lanes_left_ = 0;
+  bool works_slowly_ = true;
   pg::UnderWay under_way_{settings_.many};
   Limit look_again_{context_.get_executor()};
   bool looks_again_ = false;

@@ -61,13 +61,17 @@ void PgTables::load_existing_key(const Uuid& key) {
   if (!keys_.at(key).stored) busy_keys_.insert(key);
 }
 
+// An outcome is not locked: it may have been purged before its head was read.
+bool PgTables::is_loaded(Seq seq) const {
+  return find_block(seq) || rows_.contains(seq) || (outcomes_.contains(seq) && own_heads_.contains(seq));
+}
+
 void PgTables::end_load(const std::vector<Seq>& runs) {
   for (const Seq seq : runs) {
     const auto known = runs_.find(seq);
     if (known != runs_.end() && known->second.stored != Place::peeked) continue;
     runs_.erase(seq);
-    // An outcome is not locked: it may have been purged before its head was read.
-    if (find_block(seq) || rows_.contains(seq) || (outcomes_.contains(seq) && own_heads_.contains(seq))) continue;
+    if (is_loaded(seq)) continue;
     // It exists, and lies in a row that somebody holds, or made a moment ago. Or it was here once and is purged.
     const bool exists = own_heads_.contains(seq);
     heads_.forget(seq);
@@ -75,10 +79,19 @@ void PgTables::end_load(const std::vector<Seq>& runs) {
   }
 }
 
-// One that was found by its key stands as it was seen. Who wants more than that asks for it, and waits for nobody.
+// Who asked by its key, and is told how it stands, need not wait for it. Who wants more asks for it once more.
 void PgTables::end_load_held(const std::vector<Seq>& runs) {
-  for (const Seq seq : runs)
-    if (!runs_.contains(seq)) (own_heads_.contains(seq) ? busy_ : absent_).insert(seq);
+  std::vector<Seq> others;
+  for (const Seq seq : runs) {
+    const auto known = runs_.find(seq);
+    const bool is_seen = known != runs_.end() && known->second.stored == Place::peeked && !is_loaded(seq);
+    if (is_seen) {
+      seen_only_.insert(seq);
+    } else {
+      others.push_back(seq);
+    }
+  }
+  end_load(others);
 }
 
 bool PgTables::pin_head(Seq seq) {

@@ -64,7 +64,7 @@ struct ReadyList {
 
 struct Needs {
   Wanted<Seq> runs;        // to be locked
-  Wanted<Seq> held;        // that somebody is known to hold
+  Wanted<Seq> held;        // to be locked, if somebody who was known to hold them does no more
   Wanted<Seq> heads;       // of runs that are locked
   Wanted<Uuid> keys;       // as they stand, not locked
   Wanted<Uuid> new_keys;   // as they stand; likely to be free
@@ -171,8 +171,8 @@ class PgTables final : public Tables {
   bool has_queued() const { return has_queued_; }
   // Whose dead letters it has opened or changed.
   const std::vector<LetterName>& written_letters() const { return written_letters_; }
-  // Whether somebody else has it.
-  bool is_busy(Seq seq) const { return busy_.contains(seq); }
+  // Whether somebody else was found to have it.
+  bool is_held(Seq seq) const { return busy_.contains(seq) || seen_only_.contains(seq); }
   // The earliest time at which time alone changes something that this batch has written.
   std::optional<Instant> first_deadline() const { return first_deadline_; }
 
@@ -192,7 +192,7 @@ class PgTables final : public Tables {
   void load_existing_key(const Uuid& key);
   // Everything that was asked for about these has been loaded: what is not there is nowhere.
   void end_load(const std::vector<Seq>& runs);
-  // These were not asked for: who wants one finds it Held.
+  // The same of those that were known to be held. One that was found by its key stands as it was seen.
   void end_load_held(const std::vector<Seq>& runs);
   // Everything that waits for these; then each of it.
   void load_waits(const std::vector<Seq>& predecessors);
@@ -284,6 +284,8 @@ class PgTables final : public Tables {
     bool is_unread = false;  // one of them
   };
 
+  // Whether what was locked says how it stands.
+  bool is_loaded(Seq seq) const;
   RunSlot& slot_of(Seq seq);
   RunSlot* find_slot(Seq seq);
   const Block* find_block(Seq seq) const;
@@ -323,6 +325,7 @@ class PgTables final : public Tables {
   std::pmr::unordered_map<Seq, PlainOutcome> outcomes_{&arena_};
   std::pmr::unordered_map<Seq, std::shared_ptr<const RunHead>> own_heads_{&arena_};
   std::set<Seq> busy_, absent_;
+  std::set<Seq> seen_only_;  // somebody has it, and it was found by its key
   std::set<Uuid> busy_keys_;
   std::unordered_map<Uuid, KeySlot> keys_;
   std::set<Uuid> peeked_;

@@ -5,7 +5,8 @@
 SELECT pg_catalog.set_config('role', 'latchkey_engine', true),
 pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
 -- name: as_engine_in_turn
--- Everybody who notes another place waits for who was first: one that went silent must not hold up them all.
+-- Everybody who notes another place waits for who was first, and who gives notice for all others who do: one that went
+-- silent must not hold up them all.
 {as_engine},
 pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('enable_seqscan', 'off', true),
 pg_catalog.set_config('idle_in_transaction_session_timeout', '2s', true)
@@ -81,5 +82,5 @@ SELECT ({next_deadline}), {clock}, last_value FROM latchkey.clock
 -- name: notify_letters
 SELECT latchkey.tell_dead_letter(u.tenant, u.function) FROM unnest($1, $2) AS u(tenant, function)
 -- name: notify_work
--- Not into a queue that is nearly full: it would be refused, or fill it up for others. This connection pins no path.
-SELECT pg_catalog.pg_notify('latchkey_work', '') WHERE pg_catalog.pg_notification_queue_usage() OPERATOR(pg_catalog.<) 0.9
+-- Not into a queue that is nearly full: it would be refused, or fill it up for others.
+SELECT pg_notify('latchkey_work', '') WHERE pg_notification_queue_usage() < 0.9
