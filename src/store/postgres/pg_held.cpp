@@ -60,8 +60,9 @@ Task<void> PostgresStore::look_at_held(std::unique_ptr<Connection>& connection) 
 // --- runs that somebody has -----------------------------------------------------------------------------------------
 
 // Those that are known to be held are passed over, or all that is in the batch would wait each time: what wants one
-// goes apart. There they are waited for now and then, in turn with everybody else: what many have, one after the other,
-// may be free at no moment at which it is merely looked at.
+// goes apart. There each is waited for now and then, in turn with everybody else: what many have, one after the other,
+// may be free at no moment at which it is merely looked at. One at a time: behind one that is held for long the next is
+// not come to.
 std::vector<Seq> PostgresStore::avoid_held_runs(Needs& needs, const Attempt& attempt) {
   const Duration now = host_.elapsed();
   if (now >= held_runs_tidied_ + kTidyEvery) {
@@ -71,13 +72,19 @@ std::vector<Seq> PostgresStore::avoid_held_runs(Needs& needs, const Attempt& att
   if (held_runs_.empty()) return attempt.skips ? needs.runs.sorted() : std::vector<Seq>{};
   const std::vector<Seq> wanted = needs.runs.sorted();
   needs.runs = {};
+  auto next = held_runs_.end();
   for (const Seq seq : wanted) {
     const auto held = held_runs_.find(seq);
     const bool is_held = held != held_runs_.end() && held->second.until > now;
-    const bool waits = is_held && attempt.pace == Pace::slow && now - held->second.waited >= kWaitEvery;
-    if (waits) held->second.waited = now;
-    (is_held && !waits ? needs.held : needs.runs).insert(seq);
+    (is_held ? needs.held : needs.runs).insert(seq);
+    const bool may_wait = is_held && attempt.pace == Pace::slow && now - held->second.waited >= kWaitEvery;
+    if (may_wait && (next == held_runs_.end() || held->second.waited < next->second.waited)) next = held;
   }
+  if (next == held_runs_.end()) return wanted;
+  next->second.waited = now;
+  Wanted<Seq> others;
+  for (const Seq seq : needs.held.sorted()) (seq == next->first ? needs.runs : others).insert(seq);
+  needs.held = std::move(others);
   return wanted;
 }
 

@@ -79,7 +79,7 @@ void PgTables::end_load(const std::vector<Seq>& runs) {
   }
 }
 
-// Who asked by its key, and is told how it stands, need not wait for it. Who wants more asks for it once more.
+// Who asked by its key, and is told how it stands, need not wait for it. Who wants more finds it Held.
 void PgTables::end_load_held(const std::vector<Seq>& runs) {
   std::vector<Seq> others;
   for (const Seq seq : runs) {
@@ -159,13 +159,16 @@ void PgTables::hold_peeked() {
   if (peeked_.empty()) return;
   for (const Uuid& key : peeked_) {
     needs_.held_keys.insert(key);
-    if (const auto& seq = keys_.at(key).now) needs_.runs.insert(*seq);
+    const auto& seq = keys_.at(key).now;
+    if (seq && seen_only_.contains(*seq)) throw Held{};
+    if (seq) needs_.runs.insert(*seq);
   }
   throw Missing{};
 }
 
 void PgTables::set_run(Seq seq, std::optional<Run> run) {
   if (const auto known = runs_.find(seq); known != runs_.end() && known->second.stored == Place::peeked) {
+    if (seen_only_.contains(seq)) throw Held{};
     needs_.runs.insert(seq);
     throw Missing{};
   }
@@ -202,6 +205,7 @@ std::optional<Run> PgTables::find(RunId id) {
   const RunSlot& slot = slot_of(seq_in(id));
   // Who asks by id may go by what it finds without writing to it.
   if (slot.stored == Place::peeked) {
+    if (seen_only_.contains(seq_in(id))) throw Held{};
     needs_.runs.insert(seq_in(id));
     throw Missing{};
   }
