@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 
 namespace latchkey::bench {
 
@@ -54,7 +54,7 @@ class Bench {
  public:
   // `clock`: instead of the database's.
   explicit Bench(const std::string& url, Clock* clock = nullptr) : url_(url) {
-    auto opened = migrations::open_postgres({.url = url, .clock = clock}, clock_, random_);
+    auto opened = migrate::open_postgres({.url = url, .clock = clock}, clock_, random_);
     require(opened.has_value(), opened ? "" : to_string(opened.error()));
     store_ = std::move(*opened);
   }

@@ -1,7 +1,7 @@
 # `cmake --install build/release --prefix P`: the binary, the library and find_package(latchkey).
 include(CMakePackageConfigHelpers)
 install(TARGETS latchkey_asio latchkey_base latchkey_model latchkey_keying latchkey_store latchkey_store_sqlite latchkey_engine
-  latchkey_library latchkey_sqlite3 EXPORT latchkeyTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  latchkey_embedded latchkey_sqlite3 EXPORT latchkeyTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT latchkeyTargets NAMESPACE latchkey:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/latchkey)
 install(DIRECTORY include/latchkey DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS latchkey_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})

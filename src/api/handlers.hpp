@@ -39,10 +39,10 @@ void create_token(Call call);
 void revoke_token(Call call);
 
 // handlers_server.cpp
-void tell_health(Call call);
-void tell_readiness(Call call);
-void tell_metrics(Call call);
-void tell_openapi(Call call);
-void tell_error(Call call);
+void get_health(Call call);
+void get_readiness(Call call);
+void get_metrics(Call call);
+void get_openapi(Call call);
+void get_error(Call call);
 
 }  // namespace latchkey::api

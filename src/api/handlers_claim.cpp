@@ -7,7 +7,7 @@ namespace latchkey::api {
 namespace {
 
 // What each answer to a claim is on the wire.
-struct Tell {
+struct ClaimReplyWriter {
   Answer answer;
 
   void operator()(const Won& won) {
@@ -36,7 +36,7 @@ struct Tell {
            busy.code == Code::MOVE_REFUSED ? std::nullopt : std::optional(busy.retry_after));
   }
   void operator()(const NotDue& not_due) { refuse({Code::NOT_DUE, ""}, not_due.run.id(), not_due.retry_after); }
-  void operator()(const Doubted& doubted) { refuse({Code::OUTCOME_UNKNOWN, ""}, doubted.run.id(), std::nullopt); }
+  void operator()(const InDoubtReply& doubted) { refuse({Code::OUTCOME_UNKNOWN, ""}, doubted.run.id(), std::nullopt); }
   void operator()(const Mismatch& mismatch) { refuse({Code::KEY_REUSED, ""}, mismatch.existing, std::nullopt); }
 
  private:
@@ -64,7 +64,7 @@ void claim_run(Call call) {
                                                  answer = std::move(call.answer)](Result<ClaimReply> reply) mutable {
     if (!reply) return answer.send_error(reply.error());
     services.telemetry.count(*reply);
-    std::visit(Tell{std::move(answer)}, *reply);
+    std::visit(ClaimReplyWriter{std::move(answer)}, *reply);
   });
 }
 

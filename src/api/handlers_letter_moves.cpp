@@ -96,7 +96,7 @@ struct ResolveBody : Resolution {
 constexpr std::array kLetterRetryMembers{
     Member<LetterRetryBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
     Member<LetterRetryBody>{"fresh_effect_key",
-                      [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
+                            [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
 };
 constexpr auto& kSaid = kResolutionMembers<ResolveBody>;
 constexpr std::array kResolveMembers{

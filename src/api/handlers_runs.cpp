@@ -57,7 +57,7 @@ void tell_page(Answer& answer, const Result<Page>& page, Payloads payloads) {
                                    [&](std::string& text, const Run& run) { append_run(text, run, payloads); }));
 }
 
-void tell_why(Answer& answer, const Result<std::optional<KeyAnswer>>& why) {
+void write_explanation(Answer& answer, const Result<std::optional<KeyAnswer>>& why) {
   if (!why) return answer.send_error(why.error());
   if (!*why) return answer.send_error({Code::NOT_FOUND, ""});
   std::string text;
@@ -108,7 +108,7 @@ void explain_key(Call call) {
   if (const auto fault = find_key_fault(name.key)) return call.answer.send_error(*fault);
   name.hash = compute_key_hash(name.tenant, name.function, name.key);
   do_reading(call, [&engine = call.services.engine, name = std::move(name)](Answer& answer) {
-    tell_why(answer, engine.why(name));
+    write_explanation(answer, engine.explain_key(name));
   });
 }
 

@@ -4,10 +4,10 @@
 
 namespace latchkey::api {
 
-void tell_health(Call call) { call.answer.send_json(200, R"({"status":"up"})"); }
+void get_health(Call call) { call.answer.send_json(200, R"({"status":"up"})"); }
 
 // While all is well this writes nothing and waits for no write; after a failure only a write tells whether it is over.
-void tell_readiness(Call call) {
+void get_readiness(Call call) {
   Store& store = call.services.store;
   static constexpr auto kReady = R"({"status":"ready"})";
   if (!store.find_failure())
@@ -21,21 +21,21 @@ void tell_readiness(Call call) {
   });
 }
 
-void tell_metrics(Call call) {
+void get_metrics(Call call) {
   do_reading(call, [&services = call.services](Answer& answer) {
-    const auto census = services.store.census();
+    const auto stats = services.store.stats();
     const Telemetry::Readings readings{.replays_from_memory = services.engine.replays_from_memory(),
                                        .waiting = services.waiters.size(),
-                                       .census = census ? std::optional(*census) : std::nullopt,
+                                       .stats = stats ? std::optional(*stats) : std::nullopt,
                                        .now = services.store.now()};
     answer.send(
         {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = services.telemetry.expose(readings)});
   });
 }
 
-void tell_openapi(Call call) { call.answer.send_json(200, std::string(openapi_json())); }
+void get_openapi(Call call) { call.answer.send_json(200, std::string(openapi_json())); }
 
-void tell_error(Call call) {
+void get_error(Call call) {
   const auto code = find_code(call.parameter);
   if (!code) return call.answer.send_error({Code::NOT_FOUND, ""});
   const CodeFacts& known = facts(*code);

@@ -28,11 +28,11 @@ constexpr std::array kRoutes{
     Route{"GET", "/v1/tokens", "", "", Access::org_admin, list_tokens},
     Route{"POST", "/v1/tokens", "", "", Access::org_admin, create_token},
     Route{"DELETE", "/v1/tokens/", "id", "", Access::org_admin, revoke_token},
-    Route{"GET", "/healthz", "", "", Access::open, tell_health},
-    Route{"GET", "/readyz", "", "", Access::open, tell_readiness},
-    Route{"GET", "/metrics", "", "", Access::open_on_loopback, tell_metrics},
-    Route{"GET", "/openapi.json", "", "", Access::open, tell_openapi},
-    Route{"GET", "/errors/", "code", "", Access::open, tell_error},
+    Route{"GET", "/healthz", "", "", Access::open, get_health},
+    Route{"GET", "/readyz", "", "", Access::open, get_readiness},
+    Route{"GET", "/metrics", "", "", Access::open_on_loopback, get_metrics},
+    Route{"GET", "/openapi.json", "", "", Access::open, get_openapi},
+    Route{"GET", "/errors/", "code", "", Access::open, get_error},
 };
 
 // What HTTP says of HEAD: GET without a body, which the server leaves out.
@@ -71,7 +71,7 @@ void refuse_unknown(const http::Request& request, Answer answer) {
   answer.send(std::move(response));
 }
 
-void follow(const Route& route, Call call) {
+void authorize_and_call(const Route& route, Call call) {
   if (!is_open(route.access, call.request)) {
     auto principal = call.services.tokens.authenticate(call.request.find("authorization"), call.services.store.now());
     if (!principal) return call.answer.send_error(principal.error());
@@ -106,7 +106,7 @@ void handle(Services& services, http::Request& request, http::Reply reply) {
   for (const Route& route : kRoutes) {
     if (route.method != method) continue;
     if (const auto parameter = route.match(request.path))
-      return follow(route, {services, request, nullptr, *parameter, std::move(answer)});
+      return authorize_and_call(route, {services, request, nullptr, *parameter, std::move(answer)});
   }
   refuse_unknown(request, std::move(answer));
 }

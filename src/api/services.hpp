@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "api/auth.hpp"
-#include "api/backroom.hpp"
+#include "api/blocking_pool.hpp"
 #include "api/waiters.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
@@ -25,7 +25,7 @@ struct Services {
         store(the_engine.store()),
         random(the_random),
         tokens(store.records()),
-        backroom(store.reads_may_wait() ? kPatientThreads : 1),
+        blocking_pool(store.reads_block() ? kPatientThreads : 1),
         waiters(store, the_clock) {}
 
   // A store elsewhere has a connection for reads for each of them.
@@ -36,7 +36,7 @@ struct Services {
   Random& random;
   Telemetry telemetry;
   TokenTable tokens;
-  Backroom backroom;
+  BlockingPool blocking_pool;
   Waiters waiters;
 };
 
@@ -70,24 +70,24 @@ struct Call {
   Result<std::optional<std::string>> find_tenant(std::string_view named);
 };
 
-// Where it waits in the backroom: with others of its tenant. What is for all tenants has a line of its own, and so has
-// each thing that anybody may ask.
+// Where it waits in the blocking_pool: with others of its tenant. What is for all tenants has a line of its own, and so
+// has each thing that anybody may ask.
 std::string line_of(const Call& call);
 
-// Moves the answer and `work` to the backroom: work(answer).
+// Moves the answer and `work` to the blocking_pool: work(answer).
 template <class Work>
 void do_later(Call& call, Work work) {
   // Shared, as what is refused must be answered too.
   auto kept = std::make_shared<Answer>(std::move(call.answer));
-  call.services.backroom.post({.line = line_of(call),
-                               .work = [kept, work = std::move(work)]() mutable { work(*kept); },
-                               .refuse = [kept](const Error& why) { kept->send_error(why); }});
+  call.services.blocking_pool.post({.line = line_of(call),
+                                    .work = [kept, work = std::move(work)]() mutable { work(*kept); },
+                                    .refuse = [kept](const Error& why) { kept->send_error(why); }});
 }
 
-// One short read: work(answer), here and now, or in the backroom where reads may wait.
+// One short read: work(answer), here and now, or in the blocking_pool where reads may wait.
 template <class Work>
 void do_reading(Call& call, Work work) {
-  if (call.services.store.reads_may_wait()) return do_later(call, std::move(work));
+  if (call.services.store.reads_block()) return do_later(call, std::move(work));
   work(call.answer);
 }
 

@@ -43,7 +43,7 @@ class TellingStore final : public Store {
   Result<std::optional<Run>> find_latest(const KeyName& name) override { return store_.find_latest(name); }
   Result<Page> list(const ListQuery& query) override { return store_.list(query); }
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override { return store_.find_duplicates(id); }
-  Result<Census> census() override { return store_.census(); }
+  Result<StoreStats> stats() override { return store_.stats(); }
   Instant now() override { return store_.now(); }
   std::optional<Instant> next_deadline() override { return store_.next_deadline(); }
   Records& records() override { return store_.records(); }

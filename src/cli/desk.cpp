@@ -6,15 +6,15 @@
 
 namespace latchkey {
 
-Result<std::unique_ptr<Desk>> open_desk(const Place& place, const CliContext& context) {
+Result<std::unique_ptr<OperatorClient>> open_desk(const ConnectionOptions& place, const CliContext& context) {
   const auto found = place.find_server();
   if (!found) return std::unexpected(found.error());
   std::string address = *found;
   if (address.empty()) address = StoreLock::find_server(place.store_file()).value_or("");
-  if (address.empty()) return std::make_unique<EmbeddedDesk>(place, context.clock, context.random);
+  if (address.empty()) return std::make_unique<EmbeddedOperatorClient>(place, context.clock, context.random);
   auto server = RemoteServer::at(address, place, context.clock);
   if (!server) return std::unexpected(server.error());
-  return std::make_unique<RemoteDesk>(*std::move(server));
+  return std::make_unique<RemoteOperatorClient>(*std::move(server));
 }
 
 }  // namespace latchkey

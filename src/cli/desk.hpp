@@ -1,5 +1,5 @@
-// Desk: what a person looks up and decides, wherever the runs are. Two of them: the embedded store, owned for one call
-// at a time, and a server. Calls block. Errors: NOT_FOUND, MOVE_REFUSED, and those of store and connection.
+// OperatorClient: what a person looks up and decides, wherever the runs are. Two of them: the embedded store, owned for
+// one call at a time, and a server. Calls block. Errors: NOT_FOUND, MOVE_REFUSED, and those of store and connection.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/connection_options.hpp"
 #include "cli/context.hpp"
-#include "cli/place.hpp"
 #include "store/store.hpp"
 
 namespace latchkey {
@@ -18,7 +18,7 @@ struct DeadLetterWhole {
   std::vector<DeadLetterMember> members;
 };
 // What is to be done about a dead letter's members, all or those named.
-struct MembersWish {
+struct DeadLetterAction {
   std::vector<RunId> runs;
   Move move;
   std::string note;
@@ -40,9 +40,9 @@ struct NewToken {
   std::string secret;  // the whole token, shown this once
 };
 
-class Desk {
+class OperatorClient {
  public:
-  virtual ~Desk() = default;
+  virtual ~OperatorClient() = default;
   virtual Result<Page> list_runs(const ListQuery& query) = 0;
   virtual Result<Run> find_run(RunId id) = 0;
   virtual Result<Run> move_run(RunId id, Move move) = 0;
@@ -51,7 +51,7 @@ class Desk {
   virtual Result<DeadLetterWhole> find_dead_letter(Uuid id) = 0;
   virtual Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) = 0;
   // `so_far` is told now and then, where it is done in parts: a server says nothing before the end.
-  virtual Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor,
+  virtual Result<MembersMoved> move_members(Uuid letter, const DeadLetterAction& wish, const std::string& actor,
                                             const std::function<void(const MembersMoved&)>& so_far) = 0;
   // A server only: SERVER_UNREACHABLE from the embedded store.
   virtual Result<NewToken> create_token(const TokenWish& wish) = 0;
@@ -60,6 +60,6 @@ class Desk {
 };
 
 // The server that was named, or that owns the store; else the embedded store.
-Result<std::unique_ptr<Desk>> open_desk(const Place& place, const CliContext& context);
+Result<std::unique_ptr<OperatorClient>> open_desk(const ConnectionOptions& place, const CliContext& context);
 
 }  // namespace latchkey

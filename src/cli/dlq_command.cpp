@@ -23,7 +23,7 @@ struct DlqOptions : ListOptions {
   bool all = false;
 };
 
-Result<void> list(const DlqOptions& options, std::ostream& out, Desk& desk) {
+Result<void> list(const DlqOptions& options, std::ostream& out, OperatorClient& desk) {
   const auto page = desk.list_dead_letters({.tenant = options.place.tenant,
                                             .function = options.function,
                                             .with_acknowledged = options.all,
@@ -74,7 +74,7 @@ std::string describe_steps(const DeadLetterMember& member) {
   return text;
 }
 
-Result<void> show(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {
+Result<void> show(std::ostream& out, OperatorClient& desk, Uuid id, const IdOptions& options) {
   const auto whole = desk.find_dead_letter(id);
   if (!whole) return std::unexpected(whole.error());
   if (options.json) {
@@ -101,7 +101,7 @@ std::string actor() {
   return user != nullptr ? make_readable(user) : std::to_string(::getuid());
 }
 
-Result<void> acknowledge(std::ostream& out, Desk& desk, Uuid id, const IdOptions& options) {
+Result<void> acknowledge(std::ostream& out, OperatorClient& desk, Uuid id, const IdOptions& options) {
   const auto entry = desk.acknowledge(id, actor());
   if (!entry) return std::unexpected(entry.error());
   if (options.json) {
@@ -120,8 +120,8 @@ struct MembersOptions {
   ResolveOptions resolve;
 };
 
-Result<MembersWish> make_wish(const MembersOptions& options, Move move) {
-  MembersWish wish{.runs = {}, .move = std::move(move), .note = options.resolve.note};
+Result<DeadLetterAction> make_wish(const MembersOptions& options, Move move) {
+  DeadLetterAction wish{.runs = {}, .move = std::move(move), .note = options.resolve.note};
   for (const std::string& text : options.runs) {
     const auto run = parse_uuid(text);
     if (!run) return fail(Code::USAGE, "`--run` wants the id of a run, not " + text);
@@ -141,8 +141,8 @@ std::string to_json(const MembersMoved& moved) {
 
 // Each member on its own. That a run which was named is refused is an error; of all members some may well be, but not
 // every one.
-Result<void> move_members(const CliContext& context, Desk& desk, Uuid id, const IdOptions& options,
-                          const MembersWish& wish) {
+Result<void> move_members(const CliContext& context, OperatorClient& desk, Uuid id, const IdOptions& options,
+                          const DeadLetterAction& wish) {
   StatusLine status(context.err, context.status);
   const auto moved = desk.move_members(id, wish, actor(), [&](const MembersMoved& so_far) {
     status.show(fmt::format("latchkey: {} of its runs looked at, {} changed",
@@ -169,7 +169,7 @@ void add_retry(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
       add_id_command(dlq, "retry", "Open its failed runs again; the next call of each key runs it", context,
-                     [wanted, &context](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                     [wanted, &context](OperatorClient& desk, Uuid id, const IdOptions& options) -> Result<void> {
                        const auto wish = make_wish(*wanted, RetryByHand{wanted->fresh_effect_key});
                        if (!wish) return std::unexpected(wish.error());
                        return move_members(context, desk, id, options, *wish);
@@ -182,7 +182,7 @@ void add_resolve(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
       add_id_command(dlq, "resolve", "Say what became of its failed runs", context,
-                     [wanted, &context](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                     [wanted, &context](OperatorClient& desk, Uuid id, const IdOptions& options) -> Result<void> {
                        auto move = make_move(wanted->resolve);
                        if (!move) return std::unexpected(move.error());
                        const auto wish = make_wish(*wanted, *std::move(move));
@@ -211,13 +211,14 @@ void add_dlq_command(CLI::App& app, const CliContext& context) {
   add_list_options(*list_app, *options);
   list_app->footer("Examples:\n  latchkey dlq list --function run\n  latchkey dlq list --all --json");
   list_app->callback([options, &context] {
-    at_desk(options->place, context, [&](Desk& desk) { return list(*options, context.out, desk); });
+    at_desk(options->place, context, [&](OperatorClient& desk) { return list(*options, context.out, desk); });
   });
   std::ostream& out = context.out;
   add_id_command(*dlq, "show", "One dead letter with the runs in it", context,
-                 [&out](Desk& desk, Uuid id, const IdOptions& with) { return show(out, desk, id, with); });
-  add_id_command(*dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
-                 [&out](Desk& desk, Uuid id, const IdOptions& with) { return acknowledge(out, desk, id, with); });
+                 [&out](OperatorClient& desk, Uuid id, const IdOptions& with) { return show(out, desk, id, with); });
+  add_id_command(
+      *dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
+      [&out](OperatorClient& desk, Uuid id, const IdOptions& with) { return acknowledge(out, desk, id, with); });
   add_retry(*dlq, context);
   add_resolve(*dlq, context);
 }

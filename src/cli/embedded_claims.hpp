@@ -8,14 +8,14 @@
 #include <optional>
 
 #include "cli/blocking_claims.hpp"
+#include "cli/connection_options.hpp"
 #include "cli/embedded_store.hpp"
-#include "cli/place.hpp"
 
 namespace latchkey {
 
 class EmbeddedClaims final : public BlockingClaims {
  public:
-  EmbeddedClaims(Place place, Retention retention, Clock& clock, Random& random)
+  EmbeddedClaims(ConnectionOptions place, Retention retention, Clock& clock, Random& random)
       : place_(std::move(place)), retention_(retention), clock_(clock), store_(place_.store_file(), clock, random) {}
 
   Result<ClaimReply> claim(const ClaimRequest& request) override;
@@ -28,7 +28,7 @@ class EmbeddedClaims final : public BlockingClaims {
   Result<T> decide(Locally locally, Remotely remotely);
   void tend(Store& store, const ClaimReply& reply, const std::string& caller);
 
-  Place place_;
+  ConnectionOptions place_;
   const Retention retention_;
   Clock& clock_;
   EmbeddedStore store_;

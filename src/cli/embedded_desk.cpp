@@ -32,7 +32,7 @@ void pass_time(Store& store) {
 }  // namespace
 
 template <class T, class Work>
-Result<T> EmbeddedDesk::use(Work work) {
+Result<T> EmbeddedOperatorClient::use(Work work) {
   // Whoever looks makes no store: the path may be mistyped.
   if (::access(file_.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR))
     return fail(Code::NOT_FOUND, "there is no store at " + file_);
@@ -47,11 +47,11 @@ Result<T> EmbeddedDesk::use(Work work) {
   return reply;
 }
 
-Result<Page> EmbeddedDesk::list_runs(const ListQuery& query) {
+Result<Page> EmbeddedOperatorClient::list_runs(const ListQuery& query) {
   return use<Page>([&](Store& store) { return store.list(query); });
 }
 
-Result<Run> EmbeddedDesk::find_run(RunId id) {
+Result<Run> EmbeddedOperatorClient::find_run(RunId id) {
   return use<Run>([&](Store& store) -> Result<Run> {
     auto run = store.find(tenant_, id);
     if (!run) return std::unexpected(run.error());
@@ -60,7 +60,7 @@ Result<Run> EmbeddedDesk::find_run(RunId id) {
   });
 }
 
-Result<Run> EmbeddedDesk::move_run(RunId id, Move move) {
+Result<Run> EmbeddedOperatorClient::move_run(RunId id, Move move) {
   return use<Run>([&](Store& store) -> Result<Run> {
     auto reply = wait_for<MoveReply>([&](auto done) { store.move({tenant_, id, move}, std::move(done)); });
     if (!reply) return std::unexpected(reply.error());
@@ -72,12 +72,12 @@ Result<Run> EmbeddedDesk::move_run(RunId id, Move move) {
   });
 }
 
-Result<DeadLetterPage> EmbeddedDesk::list_dead_letters(const DeadLetterQuery& query) {
+Result<DeadLetterPage> EmbeddedOperatorClient::list_dead_letters(const DeadLetterQuery& query) {
   return use<DeadLetterPage>([&](Store& store) { return store.records().list_dead_letters(query); });
 }
 
 // A page at a time, so that others may use the store in between.
-Result<DeadLetterWhole> EmbeddedDesk::find_dead_letter(Uuid id) {
+Result<DeadLetterWhole> EmbeddedOperatorClient::find_dead_letter(Uuid id) {
   auto entry = use<DeadLetter>([&](Store& store) -> Result<DeadLetter> {
     auto found = store.records().find_dead_letter(tenant_, id);
     if (!found) return std::unexpected(found.error());
@@ -96,7 +96,7 @@ Result<DeadLetterWhole> EmbeddedDesk::find_dead_letter(Uuid id) {
   }
 }
 
-Result<DeadLetter> EmbeddedDesk::acknowledge(Uuid id, const std::string& actor) {
+Result<DeadLetter> EmbeddedOperatorClient::acknowledge(Uuid id, const std::string& actor) {
   return use<DeadLetter>([&](Store& store) -> Result<DeadLetter> {
     auto entry = store.records().acknowledge(tenant_, id, actor);
     if (!entry) return std::unexpected(entry.error());
@@ -106,8 +106,9 @@ Result<DeadLetter> EmbeddedDesk::acknowledge(Uuid id, const std::string& actor) 
 }
 
 // A slice at a time, so that others may use the store in between. Broken off, it is simply asked for again.
-Result<MembersMoved> EmbeddedDesk::move_members(Uuid letter, const MembersWish& wish, const std::string& actor,
-                                                const std::function<void(const MembersMoved&)>& so_far) {
+Result<MembersMoved> EmbeddedOperatorClient::move_members(Uuid letter, const DeadLetterAction& wish,
+                                                          const std::string& actor,
+                                                          const std::function<void(const MembersMoved&)>& so_far) {
   LetterMove slice{
       .tenant = tenant_, .letter = letter, .runs = wish.runs, .move = wish.move, .by = actor, .note = wish.note};
   MembersMoved all;
@@ -130,8 +131,8 @@ Result<MembersMoved> EmbeddedDesk::move_members(Uuid letter, const MembersWish& 
   return all;
 }
 
-Result<NewToken> EmbeddedDesk::create_token(const TokenWish&) { return needs_server(); }
-Result<std::vector<TokenRecord>> EmbeddedDesk::list_tokens() { return needs_server(); }
-Result<void> EmbeddedDesk::revoke_token(const std::string&) { return needs_server(); }
+Result<NewToken> EmbeddedOperatorClient::create_token(const TokenWish&) { return needs_server(); }
+Result<std::vector<TokenRecord>> EmbeddedOperatorClient::list_tokens() { return needs_server(); }
+Result<void> EmbeddedOperatorClient::revoke_token(const std::string&) { return needs_server(); }
 
 }  // namespace latchkey

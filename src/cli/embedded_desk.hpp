@@ -1,5 +1,5 @@
-// EmbeddedDesk: the store in the data directory. If a server takes it over between two calls: STORE_LOCKED. None is
-// made: where there is no store, everything is NOT_FOUND.
+// EmbeddedOperatorClient: the store in the data directory. If a server takes it over between two calls: STORE_LOCKED.
+// None is made: where there is no store, everything is NOT_FOUND.
 #pragma once
 
 #include "cli/desk.hpp"
@@ -7,9 +7,9 @@
 
 namespace latchkey {
 
-class EmbeddedDesk final : public Desk {
+class EmbeddedOperatorClient final : public OperatorClient {
  public:
-  EmbeddedDesk(const Place& place, Clock& clock, Random& random)
+  EmbeddedOperatorClient(const ConnectionOptions& place, Clock& clock, Random& random)
       : tenant_(place.tenant), file_(place.store_file()), store_(file_, clock, random) {}
 
   Result<Page> list_runs(const ListQuery& query) override;
@@ -18,7 +18,7 @@ class EmbeddedDesk final : public Desk {
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
   Result<DeadLetterWhole> find_dead_letter(Uuid id) override;
   Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) override;
-  Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor,
+  Result<MembersMoved> move_members(Uuid letter, const DeadLetterAction& wish, const std::string& actor,
                                     const std::function<void(const MembersMoved&)>& so_far) override;
   Result<NewToken> create_token(const TokenWish& wish) override;
   Result<std::vector<TokenRecord>> list_tokens() override;

@@ -14,7 +14,8 @@ void add_list_options(CLI::App& command, ListOptions& options) {
   add_place_options(command, options.place);
 }
 
-void at_desk(const Place& place, const CliContext& context, const std::function<Result<void>(Desk&)>& work) {
+void at_desk(const ConnectionOptions& place, const CliContext& context,
+             const std::function<Result<void>(OperatorClient&)>& work) {
   ::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files: the store is full then, as on a full disk
   const auto desk = open_desk(place, context);
   if (!desk) return context.report(desk.error());
@@ -24,7 +25,7 @@ void at_desk(const Place& place, const CliContext& context, const std::function<
   context.set_exit(0);
 }
 
-Result<Page> find_page(Desk& desk, ListQuery query) {
+Result<Page> find_page(OperatorClient& desk, ListQuery query) {
   for (;;) {
     auto page = desk.list_runs(query);
     if (!page || !page->runs.empty() || page->next.empty()) return page;
@@ -34,7 +35,7 @@ Result<Page> find_page(Desk& desk, ListQuery query) {
 
 CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::string& description,
                          const CliContext& context,
-                         const std::function<Result<void>(Desk&, Uuid, const IdOptions&)>& work) {
+                         const std::function<Result<void>(OperatorClient&, Uuid, const IdOptions&)>& work) {
   auto options = std::make_shared<IdOptions>();
   CLI::App* const command = parent.add_subcommand(name, description);
   command->add_option("ID", options->id, "As lists show it")->required();
@@ -44,7 +45,7 @@ CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::s
   command->callback([options, work, &context] {
     const auto id = parse_uuid(options->id);
     if (!id) return context.report({Code::USAGE, "`" + options->id + "` is not an id; lists show them"});
-    at_desk(options->place, context, [&](Desk& desk) { return work(desk, *id, *options); });
+    at_desk(options->place, context, [&](OperatorClient& desk) { return work(desk, *id, *options); });
   });
   return command;
 }

@@ -6,14 +6,14 @@
 #include <string>
 
 #include "cli/cli_fwd.hpp"
+#include "cli/connection_options.hpp"
 #include "cli/context.hpp"
 #include "cli/desk.hpp"
-#include "cli/place.hpp"
 
 namespace latchkey {
 
 struct ListOptions {
-  Place place;
+  ConnectionOptions place;
   std::uint32_t limit = 50;
   std::string cursor;
   bool json = false;
@@ -21,22 +21,23 @@ struct ListOptions {
 void add_list_options(CLI::App& command, ListOptions& options);
 
 struct IdOptions {
-  Place place;
+  ConnectionOptions place;
   std::string id;
   bool json = false;
 };
 
 // Opens the desk and does the work; what fails is reported, else the exit code is 0.
-void at_desk(const Place& place, const CliContext& context, const std::function<Result<void>(Desk&)>& work);
+void at_desk(const ConnectionOptions& place, const CliContext& context,
+             const std::function<Result<void>(OperatorClient&)>& work);
 
 // The next page that has a run on it, or the last one: a store looks at only so many runs per page, and may find none
 // of those asked for among them.
-Result<Page> find_page(Desk& desk, ListQuery query);
+Result<Page> find_page(OperatorClient& desk, ListQuery query);
 
 // Adds a command about one thing: ID, --json and the place. `work` is given the id.
 CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::string& description,
                          const CliContext& context,
-                         const std::function<Result<void>(Desk&, Uuid, const IdOptions&)>& work);
+                         const std::function<Result<void>(OperatorClient&, Uuid, const IdOptions&)>& work);
 
 // "  name   value" lines; empty values are left out.
 void print_facts(std::ostream& out, const std::vector<std::pair<std::string, std::string>>& facts);

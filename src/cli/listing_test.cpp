@@ -6,7 +6,7 @@ namespace latchkey {
 namespace {
 
 // Lists pages as they were written down, by cursor.
-class PagedDesk final : public Desk {
+class PagedDesk final : public OperatorClient {
  public:
   Result<Page> list_runs(const ListQuery& query) override {
     asked.push_back(query.cursor);
@@ -18,7 +18,7 @@ class PagedDesk final : public Desk {
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery&) override { return nothing(); }
   Result<DeadLetterWhole> find_dead_letter(Uuid) override { return nothing(); }
   Result<DeadLetter> acknowledge(Uuid, const std::string&) override { return nothing(); }
-  Result<MembersMoved> move_members(Uuid, const MembersWish&, const std::string&,
+  Result<MembersMoved> move_members(Uuid, const DeadLetterAction&, const std::string&,
                                     const std::function<void(const MembersMoved&)>&) override {
     return nothing();
   }

@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <ostream>
 
+#include "cli/connection_options.hpp"
 #include "cli/migrate_run.hpp"
-#include "cli/place.hpp"
 #include "cli/verify_interrupt.hpp"
-#include "migrations/new_migration.hpp"
-#include "migrations/sql_script.hpp"
-#include "migrations/verify.hpp"
+#include "migrate/new_migration.hpp"
+#include "migrate/sql_script.hpp"
+#include "migrate/verify.hpp"
 
 namespace latchkey {
 namespace {
 
-using namespace migrations;
+using namespace migrate;
 
 int migrate_status(const MigrateOptions& options, const CliContext& context) {
   const auto files = read_migrations(options);
@@ -33,7 +33,7 @@ int migrate_verify(const MigrateOptions& options, const CliContext& context) {
   VerifyInterrupt interrupt(context.err);
   try {
     verify(*target, files, interrupt.watch());
-  } catch (const Stop&) {
+  } catch (const MigrationError&) {
     interrupt.leave_if_told();
     throw;
   }
@@ -59,7 +59,7 @@ int migrate_plan(const MigrateOptions& options, const CliContext& context) {
 
 int migrate_new(const MigrateOptions& options, const CliContext& context) {
   auto made = make_migration(options.dir, options.name, context.clock.now());
-  if (!made) throw Stop(made.error().code, made.error().detail);
+  if (!made) throw MigrationError(made.error().code, made.error().detail);
   print_made(context.out, *made, options.as());
   return 0;
 }

@@ -11,7 +11,7 @@
 
 namespace latchkey {
 
-using namespace migrations;
+using namespace migrate;
 
 Collection read_migrations(const MigrateOptions& options) {
   Collection files;
@@ -19,17 +19,18 @@ Collection read_migrations(const MigrateOptions& options) {
     files = own_migrations();
   } else {
     auto read = read_folder(options.dir);
-    if (!read) throw Stop(read.error().code, read.error().detail);
+    if (!read) throw MigrationError(read.error().code, read.error().detail);
     files = std::move(*read);
   }
   if (options.to > 0 && std::ranges::find(files.migrations, options.to, &Migration::version) == files.migrations.end())
-    throw Stop(Code::USAGE, fmt::format("--to {}: no migration has that number", options.to));
+    throw MigrationError(Code::USAGE, fmt::format("--to {}: no migration has that number", options.to));
   return files;
 }
 
 std::unique_ptr<Target> open_database(const MigrateOptions& options, const CliContext& context) {
   if (options.database.empty())
-    throw Stop(Code::USAGE, "say which database: --database postgres://… or sqlite:FILE, or LATCHKEY_DATABASE");
+    throw MigrationError(Code::USAGE,
+                         "say which database: --database postgres://… or sqlite:FILE, or LATCHKEY_DATABASE");
   TargetSettings settings{.database = options.database, .schema = options.schema};
   if (options.is_own())
     settings.ledger = Ledger::own;
@@ -68,7 +69,7 @@ CLI::App* add_migrate(CLI::App& migrate, const std::string& name, const std::str
   command->callback([options, &context, work] {
     try {
       context.set_exit(work(*options, context));
-    } catch (const Stop& stop) {
+    } catch (const MigrationError& stop) {
       // A server that has the file, or another runner, is nothing broken: try again.
       context.report({stop.code, stop.what()}, stop.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(stop.code));
     }

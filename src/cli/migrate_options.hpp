@@ -1,5 +1,5 @@
 // What the commands of `latchkey migrate` share: their flags, and what is opened by them. What is wrong is thrown as
-// Stop; add_migrate() reports it.
+// MigrationError; add_migrate() reports it.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
 #include "cli/migrate_report.hpp"
-#include "migrations/runner.hpp"
+#include "migrate/runner.hpp"
 
 namespace latchkey {
 
@@ -31,12 +31,12 @@ struct MigrateOptions {
 };
 
 // The files; USAGE when `--to` is no number of theirs (0 is, for `down`).
-migrations::Collection read_migrations(const MigrateOptions& options);
+migrate::Collection read_migrations(const MigrateOptions& options);
 // USAGE when no database is named.
-std::unique_ptr<migrations::Target> open_database(const MigrateOptions& options, const CliContext& context);
+std::unique_ptr<migrate::Target> open_database(const MigrateOptions& options, const CliContext& context);
 // `state`: what is printed of each that is done.
-migrations::RunSettings make_run_settings(const MigrateOptions& options, const CliContext& context,
-                                          const std::string& state);
+migrate::RunSettings make_run_settings(const MigrateOptions& options, const CliContext& context,
+                                       const std::string& state);
 
 // What a command does; the exit code.
 using MigrateWork = int (*)(const MigrateOptions&, const CliContext&);

@@ -11,7 +11,7 @@ namespace latchkey {
 namespace {
 
 using api::ObjectOut;
-using namespace migrations;
+using namespace migrate;
 
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::string list = "[";

@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "migrations/new_migration.hpp"
-#include "migrations/runner.hpp"
+#include "migrate/new_migration.hpp"
+#include "migrate/runner.hpp"
 
 namespace latchkey {
 
 enum class As { text, json };
 
-void print_status(std::ostream& out, const std::vector<migrations::Entry>& entries, As as);
+void print_status(std::ostream& out, const std::vector<migrate::Entry>& entries, As as);
 // One {"migration", "state"} line each as it is done, in both forms a line.
-void print_done(std::ostream& out, const migrations::Migration& migration, const std::string& state, As as);
-void print_plans(std::ostream& out, const migrations::Collection& files, As as);
-void print_made(std::ostream& out, const migrations::NewMigration& made, As as);
+void print_done(std::ostream& out, const migrate::Migration& migration, const std::string& state, As as);
+void print_plans(std::ostream& out, const migrate::Collection& files, As as);
+void print_made(std::ostream& out, const migrate::NewMigration& made, As as);
 // What people read before a migration is taken back.
-void print_rollback(std::ostream& out, const migrations::Migration& migration);
+void print_rollback(std::ostream& out, const migrate::Migration& migration);
 
 }  // namespace latchkey

@@ -9,13 +9,13 @@
 #include <set>
 
 #include "cli/table.hpp"
-#include "migrations/live_servers.hpp"
-#include "migrations/own_schema.hpp"
+#include "migrate/live_servers.hpp"
+#include "migrate/own_schema.hpp"
 
 namespace latchkey {
 namespace {
 
-using namespace migrations;
+using namespace migrate;
 
 bool asks_people(const MigrateOptions& options) { return !options.yes && ::isatty(STDIN_FILENO) == 1; }
 
@@ -31,18 +31,18 @@ void require_no_servers(const MigrateOptions& options, std::string_view nothing_
   if (options.force) return;
   const auto names = find_live_servers(options.database);
   if (names.empty()) return;
-  throw Stop(Code::STORE_LOCKED,
-             fmt::format("{} running on this database ({}): stop {} first; {}",
-                         names.size() == 1 ? "a server is" : fmt::format("{} servers are", names.size()),
-                         fmt::join(names, ", "), names.size() == 1 ? "it" : "them", nothing_done));
+  throw MigrationError(Code::STORE_LOCKED,
+                       fmt::format("{} running on this database ({}): stop {} first; {}",
+                                   names.size() == 1 ? "a server is" : fmt::format("{} servers are", names.size()),
+                                   fmt::join(names, ", "), names.size() == 1 ? "it" : "them", nothing_done));
 }
 
 // An older binary on a newer schema, what is no schema of Latchkey's at all, or an older one that servers work on.
 void require_own_schema(const MigrateOptions& options, const CliContext& context) {
   const auto report = inspect_own_schema(options.database, context.random);
-  if (!report) throw Stop(report.error().code, report.error().detail);
+  if (!report) throw MigrationError(report.error().code, report.error().detail);
   if (report->state == SchemaState::older) return require_no_servers(options, "nothing was applied");
-  if (const auto refusal = find_refusal(*report)) throw Stop(refusal->code, refusal->detail);
+  if (const auto refusal = find_refusal(*report)) throw MigrationError(refusal->code, refusal->detail);
 }
 
 // Every step that is prose is confirmed by the person who did it; true once all are. `done`: what was confirmed before,
@@ -62,7 +62,7 @@ bool confirm(const Migration& migration, std::set<std::string>& done, const CliC
 void require_confirmed(const Migration& migration, std::set<std::string>& done, const MigrateOptions& options,
                        const CliContext& context) {
   if (asks_people(options) && !confirm(migration, done, context))
-    throw Stop(Code::MOVE_REFUSED, migration.label + " was not taken back: not confirmed");
+    throw MigrationError(Code::MOVE_REFUSED, migration.label + " was not taken back: not confirmed");
 }
 
 // What is left to do once the down file has run.
@@ -109,7 +109,7 @@ int migrate_down(const MigrateOptions& options, const CliContext& context) {
   }
   for (const Migration& one : chosen) print_rollback(context.err, one);
   if (!options.yes && !asks_people(options))
-    throw Stop(Code::USAGE, "taking migrations back needs --yes where nobody can be asked");
+    throw MigrationError(Code::USAGE, "taking migrations back needs --yes where nobody can be asked");
   if (options.is_own()) return take_own_back(*target, chosen, options, context), 0;
   const RunSettings settings = make_run_settings(options, context, "taken_back");
   for (const Migration& one : chosen) {
@@ -123,15 +123,16 @@ int migrate_down(const MigrateOptions& options, const CliContext& context) {
 
 int migrate_accept(const MigrateOptions& options, const CliContext& context) {
   if (options.is_own())
-    throw Stop(Code::USAGE, "Latchkey's own are those of a build: use the one that applied them; for yours, say --dir");
+    throw MigrationError(Code::USAGE,
+                         "Latchkey's own are those of a build: use the one that applied them; for yours, say --dir");
   const auto files = read_migrations(options);
   const auto target = open_database(options, context);
   const std::string what = fmt::format(
       "the ledger takes the up file of {} as it is now for what was applied; nothing else is done", options.version);
   if (!options.yes && !asks_people(options))
-    throw Stop(Code::USAGE, fmt::format("{}: that needs --yes where nobody can be asked", what));
+    throw MigrationError(Code::USAGE, fmt::format("{}: that needs --yes where nobody can be asked", what));
   if (asks_people(options) && !says_yes(what + ": accept it?", context))
-    throw Stop(Code::MOVE_REFUSED, "nothing was accepted: not confirmed");
+    throw MigrationError(Code::MOVE_REFUSED, "nothing was accepted: not confirmed");
   accept_one(*target, files, options.version, make_run_settings(options, context, "accepted"));
   return 0;
 }

@@ -1,4 +1,4 @@
-// `latchkey migrate up | down | accept`: what changes a database. Throw Stop.
+// `latchkey migrate up | down | accept`: what changes a database. Throws MigrationError.
 #pragma once
 
 #include "cli/migrate_options.hpp"

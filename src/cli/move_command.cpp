@@ -10,18 +10,18 @@
 
 #include "api/json_out.hpp"
 #include "base/hex.hpp"
+#include "cli/connection_options.hpp"
 #include "cli/interrupts.hpp"
-#include "cli/place.hpp"
 #include "cli/table.hpp"
-#include "moving/move.hpp"
+#include "server/address_file.hpp"
 #include "server/settings.hpp"
-#include "server/signpost.hpp"
 #include "store/postgres/hosts.hpp"
+#include "transfer/move.hpp"
 
 namespace latchkey {
 namespace {
 
-using namespace moving;
+using namespace transfer;
 using api::ObjectOut;
 
 struct MoveOptions {
@@ -150,7 +150,8 @@ void report(const Error& error, const CliContext& context) {
 void unmark(const std::string& file, const CliContext& context) {
   // Commands with this folder are to use the file again, and not a server on the copy.
   if (const std::filesystem::path path = std::filesystem::absolute(file); path.filename() == "latchkey.db")
-    if (const auto removed = Signpost::remove(path.parent_path()); !removed) return report(removed.error(), context);
+    if (const auto removed = ServerAddressFile::remove(path.parent_path()); !removed)
+      return report(removed.error(), context);
   const auto unmarked = unmark_store(file, context.clock, context.random);
   if (!unmarked) return report(unmarked.error(), context);
   context.out << file << (*unmarked ? " is open again; do not use the copy\n" : " has no mark\n");

@@ -102,7 +102,7 @@ Result<ClaimReply> read_refusal(const ServerReply& reply) {
     case Code::NOT_DUE:
       return ClaimReply{NotDue{stub(existing), retry_after}};
     case Code::OUTCOME_UNKNOWN:
-      return ClaimReply{Doubted{stub(existing)}};
+      return ClaimReply{InDoubtReply{stub(existing)}};
     case Code::KEY_REUSED:
       return ClaimReply{Mismatch{existing}};
     default:

@@ -75,7 +75,7 @@ Result<TokenRecord> read_token_record(wire::Json object) {
 
 }  // namespace
 
-Result<Page> RemoteDesk::list_runs(const ListQuery& query) {
+Result<Page> RemoteOperatorClient::list_runs(const ListQuery& query) {
   const Query sent = Query()
                          .add("tenant", query.tenant.value_or(""))
                          .add("function", query.function)
@@ -91,20 +91,20 @@ Result<Page> RemoteDesk::list_runs(const ListQuery& query) {
   return Page{*std::move(runs), wire::text(*page, "next")};
 }
 
-Result<Run> RemoteDesk::find_run(RunId id) {
+Result<Run> RemoteOperatorClient::find_run(RunId id) {
   const auto run = server_.ask("GET", path_of("runs", id));
   if (!run) return std::unexpected(run.error());
   return wire::read_run(wire::member(*run, "run").value_or(*run));
 }
 
-Result<Run> RemoteDesk::move_run(RunId id, Move move) {
+Result<Run> RemoteOperatorClient::move_run(RunId id, Move move) {
   const auto [verb, body] = std::visit(MoveCall{}, move);
   const auto run = server_.ask("POST", path_of("runs", id, verb), body);
   if (!run) return std::unexpected(run.error());
   return wire::read_run(wire::member(*run, "run").value_or(*run));
 }
 
-Result<DeadLetterPage> RemoteDesk::list_dead_letters(const DeadLetterQuery& query) {
+Result<DeadLetterPage> RemoteOperatorClient::list_dead_letters(const DeadLetterQuery& query) {
   const Query sent = Query()
                          .add("tenant", query.tenant.value_or(""))
                          .add("function", query.function)
@@ -118,7 +118,7 @@ Result<DeadLetterPage> RemoteDesk::list_dead_letters(const DeadLetterQuery& quer
   return DeadLetterPage{*std::move(entries), wire::text(*page, "next")};
 }
 
-Result<DeadLetterWhole> RemoteDesk::find_dead_letter(Uuid id) {
+Result<DeadLetterWhole> RemoteOperatorClient::find_dead_letter(Uuid id) {
   std::optional<DeadLetterWhole> whole;
   std::string cursor;
   do {
@@ -135,14 +135,15 @@ Result<DeadLetterWhole> RemoteDesk::find_dead_letter(Uuid id) {
   return *std::move(whole);
 }
 
-Result<DeadLetter> RemoteDesk::acknowledge(Uuid id, const std::string&) {  // the server knows who by the token
+Result<DeadLetter> RemoteOperatorClient::acknowledge(Uuid id,
+                                                     const std::string&) {  // the server knows who by the token
   const auto entry = server_.ask("POST", path_of("dead-letters", id, "acknowledge"), "{}");
   if (!entry) return std::unexpected(entry.error());
   return wire::read_dead_letter(*entry);
 }
 
-Result<MembersMoved> RemoteDesk::move_members(Uuid letter, const MembersWish& wish, const std::string&,
-                                              const std::function<void(const MembersMoved&)>&) {
+Result<MembersMoved> RemoteOperatorClient::move_members(Uuid letter, const DeadLetterAction& wish, const std::string&,
+                                                        const std::function<void(const MembersMoved&)>&) {
   auto [verb, body] = std::visit(MoveCall{}, wish.move);
   body.pop_back();  // goes on before its closing brace
   const auto add = [&](const std::string& member) { body.append(body.size() > 1 ? "," : "").append(member); };
@@ -168,7 +169,7 @@ Result<MembersMoved> RemoteDesk::move_members(Uuid letter, const MembersWish& wi
   return all;
 }
 
-Result<NewToken> RemoteDesk::create_token(const TokenWish& wish) {
+Result<NewToken> RemoteOperatorClient::create_token(const TokenWish& wish) {
   std::vector<std::string> tenants;
   for (const std::string& tenant : wish.tenants) tenants.push_back(wire::quote(tenant));
   const std::string expires =
@@ -181,13 +182,13 @@ Result<NewToken> RemoteDesk::create_token(const TokenWish& wish) {
   return NewToken{*record, wire::text(*made, "token")};
 }
 
-Result<std::vector<TokenRecord>> RemoteDesk::list_tokens() {
+Result<std::vector<TokenRecord>> RemoteOperatorClient::list_tokens() {
   const auto page = server_.ask("GET", "/v1/tokens");
   if (!page) return std::unexpected(page.error());
   return read_items<TokenRecord>(*page, read_token_record);
 }
 
-Result<void> RemoteDesk::revoke_token(const std::string& id) {
+Result<void> RemoteOperatorClient::revoke_token(const std::string& id) {
   const auto done = server_.ask("DELETE", "/v1/tokens/" + http::encode_percent(id));
   if (!done) return std::unexpected(done.error());
   return {};

@@ -1,4 +1,4 @@
-// RemoteDesk: a server's API.
+// RemoteOperatorClient: a server's API.
 #pragma once
 
 #include "cli/desk.hpp"
@@ -6,9 +6,9 @@
 
 namespace latchkey {
 
-class RemoteDesk final : public Desk {
+class RemoteOperatorClient final : public OperatorClient {
  public:
-  explicit RemoteDesk(RemoteServer server) : server_(std::move(server)) {}
+  explicit RemoteOperatorClient(RemoteServer server) : server_(std::move(server)) {}
 
   Result<Page> list_runs(const ListQuery& query) override;
   Result<Run> find_run(RunId id) override;
@@ -16,7 +16,7 @@ class RemoteDesk final : public Desk {
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
   Result<DeadLetterWhole> find_dead_letter(Uuid id) override;
   Result<DeadLetter> acknowledge(Uuid id, const std::string& actor) override;
-  Result<MembersMoved> move_members(Uuid letter, const MembersWish& wish, const std::string& actor,
+  Result<MembersMoved> move_members(Uuid letter, const DeadLetterAction& wish, const std::string& actor,
                                     const std::function<void(const MembersMoved&)>& so_far) override;
   Result<NewToken> create_token(const TokenWish& wish) override;
   Result<std::vector<TokenRecord>> list_tokens() override;

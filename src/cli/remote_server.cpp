@@ -29,7 +29,7 @@ Error ServerReply::error() const {
   return {Code::INTERNAL, fmt::format("the server answered {} {} {}", status, name, detail)};
 }
 
-Result<RemoteServer> RemoteServer::at(const std::string& address, const Place& place, Clock& clock) {
+Result<RemoteServer> RemoteServer::at(const std::string& address, const ConnectionOptions& place, Clock& clock) {
   auto url = http::parse_url(address);
   if (!url) return std::unexpected(url.error());
   return RemoteServer(http::Client(*std::move(url), clock), place.read_token(), place.tenant);

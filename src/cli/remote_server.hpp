@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "cli/place.hpp"
+#include "cli/connection_options.hpp"
 #include "http/client.hpp"
 
 namespace latchkey {
@@ -29,7 +29,7 @@ struct ServerReply {
 class RemoteServer {
  public:
   // Token and tenant are the place's, `address` is where.
-  static Result<RemoteServer> at(const std::string& address, const Place& place, Clock& clock);
+  static Result<RemoteServer> at(const std::string& address, const ConnectionOptions& place, Clock& clock);
 
   // `tenant`: sent as Latchkey-Tenant unless empty.
   Result<ServerReply> call(std::string_view method, const std::string& target, const std::string& body = "",

@@ -10,12 +10,12 @@
 #include <memory>
 #include <ostream>
 
+#include "cli/connection_options.hpp"
 #include "cli/embedded_claims.hpp"
 #include "cli/interrupts.hpp"
-#include "cli/place.hpp"
+#include "cli/progress_reporting_claims.hpp"
 #include "cli/remote_claims.hpp"
 #include "cli/run_report.hpp"
-#include "cli/telling_claims.hpp"
 #include "effects/command.hpp"
 #include "engine/run_once.hpp"
 #include "engine/validate.hpp"
@@ -25,7 +25,7 @@ namespace latchkey {
 namespace {
 
 struct RunOptions {
-  Place place;
+  ConnectionOptions place;
   std::string key;
   std::string function = "run";
   std::string guard = "once";
@@ -73,7 +73,7 @@ Result<ClaimRequest> make_request(const RunOptions& options, const CliContext& c
 }
 
 Result<std::unique_ptr<BlockingClaims>> open_claims(const RunOptions& options, const CliContext& context) {
-  const Place& place = options.place;
+  const ConnectionOptions& place = options.place;
   const auto address = place.find_server();
   if (!address) return std::unexpected(address.error());
   if (!address->empty()) {
@@ -104,7 +104,7 @@ class RunCall {
       : options_(options),
         context_(context),
         status_(context.err, context.status),
-        report_{context.err, context.clock, options.quiet ? Chatter::quiet : Chatter::full, options.key, status_},
+        report_{context.err, context.clock, options.quiet ? Verbosity::quiet : Verbosity::full, options.key, status_},
         interrupts_(io_),
         command_({.arguments = context.behind_dashes, .signals = interrupts_.before()}, context.clock),
         clock_(context.clock, io_, [this] { return must_leave(); }),
@@ -192,7 +192,7 @@ class RunCall {
   bool left_early_ = false;
   ClaimsOnThread on_thread_;  // joined before the io_context goes
   BlockingClaims& claims_;
-  TellingClaims telling_;
+  ProgressReportingClaims telling_;
 };
 
 int run(const RunOptions& options, const CliContext& context) {

@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "cli/exit_codes.hpp"
-#include "effects/kept_output.hpp"
+#include "effects/stored_output.hpp"
 
 namespace latchkey {
 namespace {
@@ -48,7 +48,7 @@ void RunReport::refuse(const std::string& line) const {
 }
 
 void RunReport::note(const std::string& line) const {
-  if (chatter == Chatter::full) refuse(line);
+  if (chatter == Verbosity::full) refuse(line);
 }
 
 void RunReport::tell_truncation(const char* name, std::uint64_t kept, std::uint64_t total) const {
@@ -86,7 +86,7 @@ void RunReport::note_given_back(RunId id) const {
 }
 
 void RunReport::show_waiting(RunId id, Duration since) const {
-  if (chatter == Chatter::full)
+  if (chatter == Verbosity::full)
     status.show(fmt::format("latchkey: waiting for run {}, {}", to_string(id), coarse(since)));
 }
 
@@ -155,7 +155,7 @@ int RunReport::report(const RunOnceReply& reply, const Command& command) const {
             [&](const Replay& one) { return replay(one.run); },
             [&](const Busy& one) { return busy(one.code, one.run, one.retry_after); },
             [&](const NotDue& one) { return busy(Code::NOT_DUE, one.run, one.retry_after); },
-            [&](const Doubted& one) {
+            [&](const InDoubtReply& one) {
               refuse(
                   fmt::format("OUTCOME_UNKNOWN: run {} of the key '{}' may have had its effect; a person decides "
                               "(latchkey runs show {}; runs cancel frees the key)",

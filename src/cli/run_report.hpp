@@ -11,12 +11,12 @@
 
 namespace latchkey {
 
-enum class Chatter : std::uint8_t { full, quiet };  // quiet: refusals and failures only
+enum class Verbosity : std::uint8_t { full, quiet };  // quiet: refusals and failures only
 
 struct RunReport {
   std::ostream& err;
   Clock& clock;
-  Chatter chatter = Chatter::full;
+  Verbosity chatter = Verbosity::full;
   std::string key;
   StatusLine& status;
 

@@ -99,7 +99,7 @@ Result<void> show(std::ostream& out, const Result<Run>& run, const IdOptions& op
   return {};
 }
 
-Result<void> list(const RunsOptions& options, const CliContext& context, Desk& desk) {
+Result<void> list(const RunsOptions& options, const CliContext& context, OperatorClient& desk) {
   const auto query = make_query(options, context.clock);
   if (!query) return std::unexpected(query.error());
   const auto page = find_page(desk, *query);
@@ -127,7 +127,7 @@ void add_list(CLI::App& runs, const CliContext& context) {
       "Examples:\n  latchkey runs list --status failed --since 24h\n  latchkey runs list --key backup:2026-02-06 "
       "--json");
   command->callback([options, &context] {
-    at_desk(options->place, context, [&](Desk& desk) { return list(*options, context, desk); });
+    at_desk(options->place, context, [&](OperatorClient& desk) { return list(*options, context, desk); });
   });
 }
 
@@ -135,7 +135,7 @@ void add_run_retry(CLI::App& runs, const CliContext& context) {
   auto retry = std::make_shared<RetryByHand>();
   CLI::App* const command =
       add_id_command(runs, "retry", "Open a failed run again; the next call of its key runs it", context,
-                     [retry, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) {
+                     [retry, &out = context.out](OperatorClient& desk, Uuid id, const IdOptions& options) {
                        return show(out, desk.move_run(id, *retry), options);
                      });
   command->add_flag("--fresh-effect-key", retry->fresh_effect_key, "Let the sink see it as another request");
@@ -143,15 +143,15 @@ void add_run_retry(CLI::App& runs, const CliContext& context) {
 
 void add_run_resolve(CLI::App& runs, const CliContext& context) {
   auto resolve = std::make_shared<ResolveOptions>();
-  CLI::App* const command =
-      add_id_command(runs, "resolve", "Say what became of a run that is in doubt", context,
-                     [resolve, &out = context.out](Desk& desk, Uuid id, const IdOptions& options) -> Result<void> {
-                       if (!resolve->note.empty() && resolve->outcome != "failed")
-                         return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
-                       auto move = make_move(*resolve);
-                       if (!move) return std::unexpected(move.error());
-                       return show(out, desk.move_run(id, *std::move(move)), options);
-                     });
+  CLI::App* const command = add_id_command(
+      runs, "resolve", "Say what became of a run that is in doubt", context,
+      [resolve, &out = context.out](OperatorClient& desk, Uuid id, const IdOptions& options) -> Result<void> {
+        if (!resolve->note.empty() && resolve->outcome != "failed")
+          return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
+        auto move = make_move(*resolve);
+        if (!move) return std::unexpected(move.error());
+        return show(out, desk.move_run(id, *std::move(move)), options);
+      });
   add_resolve_options(*command, *resolve,
                       {.outcomes = {"completed", "failed", "rerun"},
                        .outcome = "completed: its effect happened; failed: it did not; rerun: again",
@@ -170,11 +170,12 @@ void add_runs_command(CLI::App& app, const CliContext& context) {
   runs->footer("Examples:\n  latchkey runs list --status running\n  latchkey runs show ID");
   std::ostream& out = context.out;
   add_list(*runs, context);
-  add_id_command(
-      *runs, "show", "One run, with its input and result", context,
-      [&out](Desk& desk, Uuid id, const IdOptions& options) { return show(out, desk.find_run(id), options); });
+  add_id_command(*runs, "show", "One run, with its input and result", context,
+                 [&out](OperatorClient& desk, Uuid id, const IdOptions& options) {
+                   return show(out, desk.find_run(id), options);
+                 });
   add_id_command(*runs, "cancel", "Cancel a run; a running one learns it at its next heartbeat", context,
-                 [&out](Desk& desk, Uuid id, const IdOptions& options) {
+                 [&out](OperatorClient& desk, Uuid id, const IdOptions& options) {
                    return show(out, desk.move_run(id, CancelByHand{}), options);
                  });
   add_run_retry(*runs, context);

@@ -18,7 +18,7 @@ constexpr int kLookAgainMs = 300;
 constexpr std::uint32_t kOpenPage = 500;
 
 struct WatchOptions {
-  Place place;
+  ConnectionOptions place;
   std::string id;
   bool json = false;
 };
@@ -39,7 +39,7 @@ Instant since(const Run& run) {
 
 class Watch {
  public:
-  Watch(Desk& desk, const WatchOptions& options, const CliContext& context)
+  Watch(OperatorClient& desk, const WatchOptions& options, const CliContext& context)
       : desk_(desk), options_(options), out_(context.out), status_(context.err, context.status) {}
 
   // The run as it was settled.
@@ -113,7 +113,7 @@ class Watch {
          << std::flush;
   }
 
-  Desk& desk_;
+  OperatorClient& desk_;
   const WatchOptions& options_;
   std::ostream& out_;
   StatusLine status_;

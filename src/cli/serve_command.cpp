@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "cli/place.hpp"
+#include "cli/connection_options.hpp"
 #include "server/serve.hpp"
 
 namespace latchkey {
@@ -36,7 +36,8 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
     const bool is_said = store->count() > 0 || std::getenv("LATCHKEY_STORE") != nullptr;
     if (is_said)
       if (auto good = check_store(settings->store); !good) return context.report(good.error());
-    if (auto known = Place{.data_dir = settings->data_dir}.check(); !known) return context.report(known.error());
+    if (auto known = ConnectionOptions{.data_dir = settings->data_dir}.check(); !known)
+      return context.report(known.error());
     const auto served = serve(*settings, context.out);
     if (served) return context.set_exit(0);
     // A second server is nothing broken: whoever starts services must be able to tell.

@@ -17,19 +17,19 @@ namespace latchkey {
 namespace {
 
 struct CreateOptions {
-  Place place;
+  ConnectionOptions place;
   TokenWish wish;
   std::string role;
   Duration expires{};
   bool json = false;
 };
 struct RevokeOptions {
-  Place place;
+  ConnectionOptions place;
   std::string id;
 };
 
 // A secret that nobody has seen is of no use to anybody.
-Result<void> withdraw(const NewToken& token, Desk& desk) {
+Result<void> withdraw(const NewToken& token, OperatorClient& desk) {
   const auto revoked = desk.revoke_token(token.record.id);
   return fail(Code::OUTPUT_FAILED, revoked ? fmt::format("the secret of token {} could not be written; the token was "
                                                          "revoked",
@@ -39,7 +39,7 @@ Result<void> withdraw(const NewToken& token, Desk& desk) {
                                                          token.record.id, to_string(revoked.error())));
 }
 
-Result<void> create(const CreateOptions& options, const CliContext& context, Desk& desk) {
+Result<void> create(const CreateOptions& options, const CliContext& context, OperatorClient& desk) {
   if (auto fault = find_name_fault(options.wish.name)) return std::unexpected(*std::move(fault));
   ::signal(SIGPIPE, SIG_IGN);  // as long as somebody must be told
   const auto token = desk.create_token(options.wish);
@@ -61,14 +61,14 @@ bool is_good_admin(const TokenRecord& token, Instant now) {
 }
 
 // Whether nobody could make tokens afterwards; also false where that cannot be seen.
-bool is_last_admin(const std::string& id, Desk& desk, Instant now) {
+bool is_last_admin(const std::string& id, OperatorClient& desk, Instant now) {
   const auto tokens = desk.list_tokens();
   if (!tokens) return false;
   const auto is_good = [&](const TokenRecord& token) { return is_good_admin(token, now); };
   return std::ranges::count_if(*tokens, is_good) == 1 && std::ranges::find_if(*tokens, is_good)->id == id;
 }
 
-Result<void> revoke_one(const std::string& id, const CliContext& context, Desk& desk) {
+Result<void> revoke_one(const std::string& id, const CliContext& context, OperatorClient& desk) {
   const bool last = is_last_admin(id, desk, context.clock.now());  // asked before: it may be our own
   if (auto revoked = desk.revoke_token(id); !revoked) return revoked;
   if (last)
@@ -77,7 +77,7 @@ Result<void> revoke_one(const std::string& id, const CliContext& context, Desk& 
   return {};
 }
 
-Result<void> list(const ListOptions& options, std::ostream& out, Desk& desk) {
+Result<void> list(const ListOptions& options, std::ostream& out, OperatorClient& desk) {
   const auto tokens = desk.list_tokens();
   if (!tokens) return std::unexpected(tokens.error());
   if (options.json) {
@@ -112,7 +112,7 @@ void add_create(CLI::App& token, const CliContext& context) {
   command->callback([options, command, &context] {
     options->wish.role = *parse_role(options->role);
     if (command->count("--expires") > 0) options->wish.expires_in = options->expires;
-    at_desk(options->place, context, [&](Desk& desk) { return create(*options, context, desk); });
+    at_desk(options->place, context, [&](OperatorClient& desk) { return create(*options, context, desk); });
   });
 }
 
@@ -131,7 +131,7 @@ void add_token_command(CLI::App& app, const CliContext& context) {
   add_place_options(*list_app, list_options->place);
   list_app->footer("Example:\n  latchkey token list");
   list_app->callback([list_options, &context] {
-    at_desk(list_options->place, context, [&](Desk& desk) { return list(*list_options, context.out, desk); });
+    at_desk(list_options->place, context, [&](OperatorClient& desk) { return list(*list_options, context.out, desk); });
   });
   auto revoke_options = std::make_shared<RevokeOptions>();
   CLI::App* const revoke = token->add_subcommand("revoke", "From now on the token is refused");
@@ -139,7 +139,8 @@ void add_token_command(CLI::App& app, const CliContext& context) {
   add_place_options(*revoke, revoke_options->place);
   revoke->footer("Example:\n  latchkey token revoke 4f53cda18c2b0d1e");
   revoke->callback([revoke_options, &context] {
-    at_desk(revoke_options->place, context, [&](Desk& desk) { return revoke_one(revoke_options->id, context, desk); });
+    at_desk(revoke_options->place, context,
+            [&](OperatorClient& desk) { return revoke_one(revoke_options->id, context, desk); });
   });
 }
 

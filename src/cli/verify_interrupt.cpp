@@ -7,8 +7,8 @@ namespace latchkey {
 VerifyInterrupt::VerifyInterrupt(std::ostream& err)
     : err_(err), signals_([this](int signal) { interrupt(signal); }, [this] { insist(); }) {}
 
-migrations::VerifyWatch VerifyInterrupt::watch() {
-  return {.on_scratch = [this](migrations::Target* scratch) { show(scratch); },
+migrate::VerifyWatch VerifyInterrupt::watch() {
+  return {.on_scratch = [this](migrate::Target* scratch) { show(scratch); },
           .must_stop =
               [this] {
                 const std::lock_guard lock(mutex_);
@@ -34,7 +34,7 @@ void VerifyInterrupt::insist() {
   if (scratch_ != nullptr) scratch_->interrupt();
 }
 
-void VerifyInterrupt::show(migrations::Target* scratch) {
+void VerifyInterrupt::show(migrate::Target* scratch) {
   const std::lock_guard lock(mutex_);
   scratch_ = scratch;
   if (scratch_ != nullptr && signal_) tell_and_stop();  // it came while that was being made

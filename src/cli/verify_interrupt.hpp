@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "cli/interrupts.hpp"
-#include "migrations/verify.hpp"
+#include "migrate/verify.hpp"
 
 namespace latchkey {
 
@@ -15,20 +15,20 @@ class VerifyInterrupt {
  public:
   explicit VerifyInterrupt(std::ostream& err);
 
-  migrations::VerifyWatch watch();
+  migrate::VerifyWatch watch();
   // Once the scratch database is gone: ends the process if a signal came.
   void leave_if_told();
 
  private:
   void interrupt(int signal);
   void insist();
-  void show(migrations::Target* scratch);
+  void show(migrate::Target* scratch);
   void tell_and_stop();
 
   std::ostream& err_;
   std::mutex mutex_;
   std::optional<int> signal_;
-  migrations::Target* scratch_ = nullptr;
+  migrate::Target* scratch_ = nullptr;
   InterruptWatch signals_;  // last: its thread uses the others
 };
 

@@ -16,7 +16,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "effects/kept_output.hpp"
+#include "effects/stored_output.hpp"
 
 namespace latchkey {
 namespace {

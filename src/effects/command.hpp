@@ -20,8 +20,8 @@
 #include <optional>
 
 #include "base/clock.hpp"
-#include "effects/keeper.hpp"
 #include "effects/last_bytes.hpp"
+#include "effects/process_supervisor.hpp"
 #include "engine/run_once.hpp"
 
 namespace latchkey {

@@ -31,15 +31,15 @@ void forward_good(std::vector<Request> requests, Done<std::vector<Reply>> done, 
 }  // namespace
 
 Engine::Engine(Store& store, Clock& clock, EngineSettings settings)
-    : store_(store), clock_(clock), settings_(settings), seen_(std::make_shared<Seen>(settings)) {}
+    : store_(store), clock_(clock), settings_(settings), seen_(std::make_shared<CallbackState>(settings)) {}
 
-void Engine::note(Seen& seen, const ClaimReply& reply, std::string_view caller, Instant now) {
+void Engine::note(CallbackState& seen, const ClaimReply& reply, std::string_view caller, Instant now) {
   if (const auto suppressed = find_suppressed(reply))
     seen.suppressions.note(suppressed->run, suppressed->reason, caller, now);
 }
 
 // The outcome stands whatever becomes of its follow-ups; those that were not made must not go unseen.
-void Engine::note_follow_ups(Seen& seen, const Settled& settled, Instant now) {
+void Engine::note_follow_ups(CallbackState& seen, const Settled& settled, Instant now) {
   const auto maker = [&] { return "run " + to_string(settled.run.id()); };
   for (const EnqueueReply& reply : settled.follow_ups) {
     if (const auto* enqueued = std::get_if<Enqueued>(&reply); enqueued && enqueued->duplicate)
@@ -55,20 +55,20 @@ void Engine::note_follow_ups(Seen& seen, const Settled& settled, Instant now) {
 void Engine::claim(ClaimRequest request, Done<ClaimReply> done) {
   if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
   const Instant now = store_.now();
-  const std::uint64_t era = store_.era();
+  const std::uint64_t data_epoch = store_.data_epoch();
   // A call that may be known by another key is the store's to recognise.
-  if (auto known = request.key_before.empty() ? seen_->outcomes.find(request, now, era) : std::nullopt) {
+  if (auto known = request.key_before.empty() ? seen_->outcomes.find(request, now, data_epoch) : std::nullopt) {
     seen_->cached.fetch_add(1, std::memory_order_relaxed);
     if (!LK_SEEDED(cached_replay_not_counted)) note(*seen_, *known, request.caller, now);
     return done(std::move(*known));
   }
   std::string caller = request.caller;
-  store_.claim(std::move(request), [seen = seen_, &store = store_, era, caller = std::move(caller),
+  store_.claim(std::move(request), [seen = seen_, &store = store_, data_epoch, caller = std::move(caller),
                                     done = std::move(done)](Result<ClaimReply> reply) mutable {
     if (reply && !std::holds_alternative<Won>(*reply)) {
       const Instant at = store.now();
       note(*seen, *reply, caller, at);
-      if (const auto* replay = std::get_if<Replay>(&*reply)) seen->outcomes.add(replay->run, at, era);
+      if (const auto* replay = std::get_if<Replay>(&*reply)) seen->outcomes.add(replay->run, at, data_epoch);
     }
     done(std::move(reply));
   });
@@ -80,13 +80,13 @@ void Engine::extend(std::vector<ExtendRequest> requests, Done<std::vector<Extend
 }
 
 void Engine::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
-  auto remember = [seen = seen_, &store = store_, era = store_.era(),
+  auto remember = [seen = seen_, &store = store_, data_epoch = store_.data_epoch(),
                    done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
     for (std::size_t i = 0; replies && i < replies->size(); ++i) {
       const auto* settled = std::get_if<Settled>(&(*replies)[i]);
       if (settled) seen->progress.forget(settled->run.id());
       if (!settled || !settled->run.as<Completed>()) continue;
-      seen->outcomes.add(settled->run, store.now(), era);
+      seen->outcomes.add(settled->run, store.now(), data_epoch);
       if (settled->changed) note_follow_ups(*seen, *settled, store.now());
     }
     done(std::move(replies));
@@ -123,7 +123,7 @@ void Engine::move(MoveRequest request, Done<MoveReply> done) {
   store_.move(std::move(request), std::move(done));
 }
 
-Result<std::optional<KeyAnswer>> Engine::why(const KeyName& name) {
+Result<std::optional<KeyAnswer>> Engine::explain_key(const KeyName& name) {
   auto run = store_.find_latest(name);
   if (!run) return std::unexpected(run.error());
   if (!*run) return std::nullopt;

@@ -51,7 +51,7 @@ class Engine final : public Claims {
   void take(TakeRequest request, Done<std::vector<Taken>> done);
   void move(MoveRequest request, Done<MoveReply> done);
 
-  Result<std::optional<KeyAnswer>> why(const KeyName& name);
+  Result<std::optional<KeyAnswer>> explain_key(const KeyName& name);
   // What an owner says of its try, once its heartbeat was accepted; in memory only.
   void note_progress(RunId run, Fence fence, Bytes text) { seen_->progress.note(run, fence, std::move(text)); }
   std::optional<Bytes> find_progress(const Run& run) const { return seen_->progress.find(run); }
@@ -61,12 +61,12 @@ class Engine final : public Claims {
 
   // Sweeps when something is due, purges now and then, writes suppressed duplicates each second. Errors are logged, the
   // first of a row; the next turn tries again. On cancellation it writes what is left and ends.
-  Task<void> tend();
+  Task<void> run_maintenance();
 
  private:
   // What callbacks need; they may come when the engine is gone.
-  struct Seen {
-    explicit Seen(const EngineSettings& settings)
+  struct CallbackState {
+    explicit CallbackState(const EngineSettings& settings)
         : outcomes(settings.cache_bytes),
           suppressions(settings.suppressed_runs_max),
           progress(settings.progress_runs_max) {}
@@ -78,8 +78,8 @@ class Engine final : public Claims {
     std::atomic<bool> fails_writing{false};
   };
 
-  static void note(Seen& seen, const ClaimReply& reply, std::string_view caller, Instant now);
-  static void note_follow_ups(Seen& seen, const Settled& settled, Instant now);
+  static void note(CallbackState& seen, const ClaimReply& reply, std::string_view caller, Instant now);
+  static void note_follow_ups(CallbackState& seen, const Settled& settled, Instant now);
   Duration pause();
   Task<void> sweep_due();
   Task<void> purge_all();
@@ -91,7 +91,7 @@ class Engine final : public Claims {
   Store& store_;
   Clock& clock_;
   EngineSettings settings_;
-  std::shared_ptr<Seen> seen_;
+  std::shared_ptr<CallbackState> seen_;
   bool failing_ = false;
 };
 

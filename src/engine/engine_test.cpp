@@ -56,14 +56,14 @@ TEST_F(EngineTest, SaysWhyItDidNotRun) {
   claim_now(request);
   complete(won, "42");
   claim_now(request);
-  const auto answer = engine.why(name_of(request));
+  const auto answer = engine.explain_key(name_of(request));
   ASSERT_TRUE(answer && *answer);
   const Duplicates& suppressed = (*answer)->suppressed;
   ASSERT_EQ(suppressed.counts.size(), 2u);
   EXPECT_EQ(suppressed.counts[0].reason, "ALREADY_RUNNING");
   EXPECT_EQ(suppressed.counts[1].reason, "REPLAYED");
   EXPECT_EQ(suppressed.latest.back().caller, "cron");
-  EXPECT_FALSE(*engine.why({"other", "f", "a", sha256("nothing")}));
+  EXPECT_FALSE(*engine.explain_key({"other", "f", "a", sha256("nothing")}));
 }
 
 TEST_F(EngineTest, TendsTheStoreUntilItIsCancelled) {
@@ -74,7 +74,8 @@ TEST_F(EngineTest, TendsTheStoreUntilItIsCancelled) {
   claim_now(request);
   asio::cancellation_signal stop;
   bool ended = false;
-  asio::co_spawn(bench.io, engine.tend(), asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr broken) {
+  asio::co_spawn(bench.io, engine.run_maintenance(),
+                 asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr broken) {
                    EXPECT_FALSE(broken);
                    ended = true;
                  }));
@@ -104,7 +105,8 @@ TEST_F(EngineTest, StoppingInTheMiddleOfASweepIsNothingToWarnOf) {
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
   asio::cancellation_signal stop;
   bool ended = false;
-  asio::co_spawn(bench.io, tended.tend(), asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr broken) {
+  asio::co_spawn(bench.io, tended.run_maintenance(),
+                 asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr broken) {
                    EXPECT_FALSE(broken);
                    ended = true;
                  }));
@@ -130,7 +132,7 @@ TEST_F(EngineTest, NoSweepWaitsForDuplicatesToBeWritten) {
     waiting.step();
   }
   asio::cancellation_signal stop;
-  asio::co_spawn(bench.io, tended.tend(),
+  asio::co_spawn(bench.io, tended.run_maintenance(),
                  asio::bind_cancellation_slot(stop.slot(), [](std::exception_ptr broken) { EXPECT_FALSE(broken); }));
   bench.run();
   EXPECT_GE(bench.clock.elapsed(), 2s);

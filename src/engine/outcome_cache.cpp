@@ -26,13 +26,13 @@ std::size_t OutcomeCache::HashOfHash::operator()(const Digest& hash) const noexc
 }
 
 bool OutcomeCache::Shard::enter(std::uint64_t now_is) {
-  if (now_is > era) {
+  if (now_is > data_epoch) {
     entries.clear();
     by_key.clear();
     bytes = 0;
-    era = now_is;
+    data_epoch = now_is;
   }
-  return now_is == era;
+  return now_is == data_epoch;
 }
 
 void OutcomeCache::Shard::erase(std::list<Entry>::iterator at) {
@@ -52,7 +52,7 @@ void OutcomeCache::Shard::make_room(std::size_t bytes_max) {
   }
 }
 
-void OutcomeCache::add(const Run& run, Instant now, std::uint64_t era) {
+void OutcomeCache::add(const Run& run, Instant now, std::uint64_t data_epoch) {
   // Latchkey's own runs are nobody's to claim; the store has its own answer for them.
   if (!run.head->guarded() || run.head->made_by != MadeBy::caller || !run.in_window(now)) return;
   const std::size_t bytes = size_of(run);
@@ -60,7 +60,7 @@ void OutcomeCache::add(const Run& run, Instant now, std::uint64_t era) {
   auto kept = std::make_shared<const Run>(run);
   Shard& shard = shard_of(run.head->key_hash);
   const std::lock_guard lock(shard.mutex);
-  if (!shard.enter(era)) return;
+  if (!shard.enter(data_epoch)) return;
   if (const auto known = shard.by_key.find(run.head->key_hash); known != shard.by_key.end()) {
     if (known->second->run->id() == run.id()) return;
     shard.erase(known->second);
@@ -71,10 +71,10 @@ void OutcomeCache::add(const Run& run, Instant now, std::uint64_t era) {
   shard.make_room(shard_bytes_max_);
 }
 
-std::shared_ptr<const Run> OutcomeCache::look_up(const ClaimRequest& request, Instant now, std::uint64_t era) {
+std::shared_ptr<const Run> OutcomeCache::look_up(const ClaimRequest& request, Instant now, std::uint64_t data_epoch) {
   Shard& shard = shard_of(request.key_hash);
   const std::lock_guard lock(shard.mutex);
-  if (!shard.enter(era)) return nullptr;
+  if (!shard.enter(data_epoch)) return nullptr;
   const auto known = shard.by_key.find(request.key_hash);
   if (known == shard.by_key.end() || !is_same_key(*known->second->run->head, request)) return nullptr;
   if (!known->second->run->in_window(now) && !LK_SEEDED(cached_replay_past_window)) {
@@ -85,9 +85,9 @@ std::shared_ptr<const Run> OutcomeCache::look_up(const ClaimRequest& request, In
   return known->second->run;
 }
 
-std::optional<ClaimReply> OutcomeCache::find(const ClaimRequest& request, Instant now, std::uint64_t era) {
+std::optional<ClaimReply> OutcomeCache::find(const ClaimRequest& request, Instant now, std::uint64_t data_epoch) {
   if (request.key.empty() || request.guard == Guard::none) return std::nullopt;
-  const auto run = look_up(request, now, era);
+  const auto run = look_up(request, now, data_epoch);
   if (!run) return std::nullopt;
   const auto& known = run->head->fingerprint;
   const bool other = known && request.fingerprint && *known != *request.fingerprint;

@@ -80,8 +80,8 @@ struct Ran {
 struct LostLease {
   RunId run;
 };
-// Replay: it was done before. Busy, NotDue, Doubted, Mismatch: as the claim was refused.
-using RunOnceReply = std::variant<Ran, LostLease, Replay, Busy, NotDue, Doubted, Mismatch>;
+// Replay: it was done before. Busy, NotDue, InDoubtReply, Mismatch: as the claim was refused.
+using RunOnceReply = std::variant<Ran, LostLease, Replay, Busy, NotDue, InDoubtReply, Mismatch>;
 
 // `request.claim` names the first try's claim; nil: one is drawn.
 Task<Result<RunOnceReply>> run_once(Claims& claims, Clock& clock, Random& random, ClaimRequest request,

@@ -156,7 +156,7 @@ TEST_F(RunOnceTest, AnExceptionIsAnUnknownOutcome) {
   ClaimRequest request = claim_of("a");
   request.on_doubt = OnDoubt::hold;
   EXPECT_TRUE(std::get<Ran>(run(effect, request)).run.as<InDoubt>());
-  EXPECT_TRUE(std::holds_alternative<Doubted>(run(effect, request)));
+  EXPECT_TRUE(std::holds_alternative<InDoubtReply>(run(effect, request)));
 }
 
 TEST_F(RunOnceTest, WaitsForTheOtherOwnersOutcome) {

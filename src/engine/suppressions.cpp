@@ -23,7 +23,7 @@ std::optional<Suppressed> find_suppressed(const ClaimReply& reply) {
   if (const auto* busy = std::get_if<Busy>(&reply)) return Suppressed{busy->run.id(), facts(busy->code).name};
   if (const auto* not_due = std::get_if<NotDue>(&reply))
     return Suppressed{not_due->run.id(), facts(Code::NOT_DUE).name};
-  if (const auto* doubted = std::get_if<Doubted>(&reply))
+  if (const auto* doubted = std::get_if<InDoubtReply>(&reply))
     return Suppressed{doubted->run.id(), facts(Code::OUTCOME_UNKNOWN).name};
   if (const auto* replay = std::get_if<Replay>(&reply)) return Suppressed{replay->run.id(), kReplayed};
   if (const auto* mismatch = std::get_if<Mismatch>(&reply))

@@ -9,7 +9,7 @@ namespace latchkey::http {
 
 using CharSet = std::array<bool, 256>;
 
-// `extra` and all ASCII letters and digits.
+// `extra` and all ASCII entries and digits.
 constexpr CharSet alphanumeric_and(std::string_view extra) {
   CharSet set{};
   for (char c = '0'; c <= '9'; ++c) set[static_cast<unsigned char>(c)] = true;

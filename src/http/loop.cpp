@@ -24,10 +24,10 @@ Loop::Loop(Shared& shared)
       io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       acceptor_(io_),
       deadlines_(shared.settings.tick, shared.clock.elapsed()),
-      mailbox_(std::make_shared<Mailbox>(static_cast<Mailbox::Owner&>(*this))) {}
+      reply_queue_(std::make_shared<ReplyQueue>(static_cast<ReplyQueue::Owner&>(*this))) {}
 
 Loop::~Loop() {
-  mailbox_->close();
+  reply_queue_->close();
   connections_.clear();
 }
 
@@ -48,12 +48,12 @@ Result<Tcp::endpoint> Loop::listen(const Tcp::endpoint& at) {
 }
 
 void Loop::run() {
-  mailbox_->adopt_thread();
+  reply_queue_->adopt_thread();
   on_tick();
   asio::co_spawn(io_, keep_time(), asio::detached);
   accept();
   io_.run();
-  mailbox_->close();
+  reply_queue_->close();
 }
 
 void Loop::begin_stop() {
@@ -122,21 +122,21 @@ void Loop::wake() {
   asio::post(io_, [this] { drain(); });
 }
 
-bool Loop::accept_now(Mailbox::Letter& letter) {
+bool Loop::deliver_inline(ReplyQueue::Entry& entry) {
   // Another connection's handler is below us on the stack: answering here could nest without bound.
-  if (handling_ != nullptr && handling_->slot() != letter.ticket.slot) return false;
-  answer(letter);
+  if (handling_ != nullptr && handling_->slot() != entry.ticket.slot) return false;
+  answer(entry);
   return true;
 }
 
 void Loop::drain() {
-  mailbox_->drain(letters_);
-  for (Mailbox::Letter& letter : letters_) answer(letter);
-  letters_.clear();
+  reply_queue_->drain(entries_);
+  for (ReplyQueue::Entry& entry : entries_) answer(entry);
+  entries_.clear();
 }
 
-void Loop::answer(Mailbox::Letter& letter) {
-  connections_[letter.ticket.slot]->answer(letter.ticket.turn, std::move(letter.response));
+void Loop::answer(ReplyQueue::Entry& entry) {
+  connections_[entry.ticket.slot]->answer(entry.ticket.turn, std::move(entry.response));
 }
 
 Task<void> Loop::keep_time() {

@@ -17,7 +17,7 @@
 #include "base/error.hpp"
 #include "http/cors.hpp"
 #include "http/deadlines.hpp"
-#include "http/mailbox.hpp"
+#include "http/reply_queue.hpp"
 #include "http/settings.hpp"
 
 namespace latchkey::http {
@@ -42,7 +42,7 @@ struct Shared {
   std::atomic<std::size_t> in_flight{0};
 };
 
-class Loop final : private Mailbox::Owner {
+class Loop final : private ReplyQueue::Owner {
  public:
   explicit Loop(Shared& shared);
   ~Loop() override;
@@ -57,7 +57,7 @@ class Loop final : private Mailbox::Owner {
   // For connections, on the loop's thread.
   Shared& shared() { return shared_; }
   Deadlines& deadlines() { return deadlines_; }
-  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  const std::shared_ptr<ReplyQueue>& mailbox() const { return reply_queue_; }
   const std::string& date() const { return date_; }
   bool is_stopping() const { return is_stopping_; }
   void enter_handler(Connection& connection) { handling_ = &connection; }
@@ -67,13 +67,13 @@ class Loop final : private Mailbox::Owner {
 
  private:
   void wake() override;
-  bool accept_now(Mailbox::Letter& letter) override;
+  bool deliver_inline(ReplyQueue::Entry& entry) override;
 
   void accept();
   void admit(Socket socket);
   Connection& vacant_connection();
   void drain();
-  void answer(Mailbox::Letter& letter);
+  void answer(ReplyQueue::Entry& entry);
   Task<void> keep_time();
   void on_tick();
   void stop_accepting();
@@ -83,10 +83,10 @@ class Loop final : private Mailbox::Owner {
   asio::io_context io_;
   Acceptor acceptor_;
   Deadlines deadlines_;
-  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<ReplyQueue> reply_queue_;
   std::vector<std::unique_ptr<Connection>> connections_;  // by slot
   std::vector<std::uint32_t> vacant_slots_;
-  std::vector<Mailbox::Letter> letters_;
+  std::vector<ReplyQueue::Entry> entries_;
   std::string date_;
   Instant date_second_{};
   Connection* handling_ = nullptr;  // whose handler is on the stack

@@ -16,7 +16,7 @@ struct Ticket {
   std::uint32_t turn = 0;
 };
 
-// Where replies go. The server's is the Mailbox; tests may have their own.
+// Where replies go. The server's is the ReplyQueue; tests may have their own.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;

@@ -46,10 +46,10 @@ struct EnqueueNew {};
 struct Reopen {
   Run next;
 };
-struct Stands {
+struct KeepExisting {
   EnqueueReply reply;
 };
-using EnqueueDecision = std::variant<EnqueueNew, Reopen, Stands>;
+using EnqueueDecision = std::variant<EnqueueNew, Reopen, KeepExisting>;
 
 EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRequest& request, Instant now);
 Run start_queued(std::shared_ptr<const RunHead> head, Instant due_at, std::uint32_t waiting_for);

@@ -78,7 +78,7 @@ ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest&
   if (is_free(run, now)) return StartNew{ended};
   const bool looks = !LK_SEEDED(fingerprint_after_state) || run.as<Completed>();
   if (looks && is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
-  if (is_held(run, request.on_doubt)) return Refuse{Doubted{run}, ended};
+  if (is_held(run, request.on_doubt)) return Refuse{InDoubtReply{run}, ended};
   if (run.as<Completed>()) return Refuse{Replay{run}, {}};
   if (run.as<Failed>()) {
     const Run reopened = reopen(run, Origin::claimed, request.retry.retries, now);
@@ -96,17 +96,17 @@ EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRe
   if (!latest) return EnqueueNew{};
   const Run& run = *latest;
   const bool own = !request.claim.is_nil() && (run.head->claim == request.claim || run.opened_by == request.claim);
-  if (own || request.made_by == MadeBy::latchkey) return Stands{Enqueued{run, !own}};
+  if (own || request.made_by == MadeBy::latchkey) return KeepExisting{Enqueued{run, !own}};
   const bool latchkeys = run.head->made_by == MadeBy::latchkey;
   if (is_free(run, now) && !latchkeys) return EnqueueNew{};
-  if (is_mismatch(run, request.fingerprint)) return Stands{Mismatch{run.id()}};
+  if (is_mismatch(run, request.fingerprint)) return KeepExisting{Mismatch{run.id()}};
   if (run.as<Failed>() && !latchkeys && !is_held(run, request.on_doubt)) {
     Run next = reopen(run, Origin::enqueued, request.retry.retries, now);
     next.state = Queued{add_capped(now, request.delay), QueuedBy::reopen};
     next.opened_by = request.claim;
     return Reopen{std::move(next)};
   }
-  return Stands{Enqueued{run, true}};
+  return KeepExisting{Enqueued{run, true}};
 }
 
 Run start_queued(std::shared_ptr<const RunHead> head, Instant due_at, std::uint32_t waiting_for) {

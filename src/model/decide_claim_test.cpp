@@ -32,7 +32,7 @@ ClaimReply reply_of(const ClaimDecision& decision, const ClaimRequest& request) 
 }
 
 EnqueueReply reply_of(const EnqueueDecision& decision) {
-  if (const auto* stands = std::get_if<Stands>(&decision)) return stands->reply;
+  if (const auto* stands = std::get_if<KeepExisting>(&decision)) return stands->reply;
   if (const auto* reopened = std::get_if<Reopen>(&decision)) return Enqueued{reopened->next, false};
   RunHead head = a_head();
   head.id = id_of(2);
@@ -194,7 +194,7 @@ TEST(DecideClaim, WhoeverAsksUnderHoldDoesNotRerunADoubtfulFailure) {
   EnqueueRequest job = a_job();
   EXPECT_TRUE(std::holds_alternative<Reopen>(decide_enqueue(failed, job, kNoon)));
   job.on_doubt = OnDoubt::hold;
-  EXPECT_TRUE(std::holds_alternative<Stands>(decide_enqueue(failed, job, kNoon)));
+  EXPECT_TRUE(std::holds_alternative<KeepExisting>(decide_enqueue(failed, job, kNoon)));
 }
 
 TEST(DecideClaim, OnlyAPersonOpensARunOfLatchkeysOwnAgain) {
@@ -208,8 +208,8 @@ TEST(DecideClaim, OnlyAPersonOpensARunOfLatchkeysOwnAgain) {
     const latchkey::Run run = a_job_run(state, head);
     for (const EnqueueRequest& request : {own, a_job()}) {
       const auto decision = decide_enqueue(run, request, kNoon);
-      ASSERT_TRUE(std::holds_alternative<Stands>(decision)) << to_string(run.status());
-      EXPECT_TRUE(std::get<Enqueued>(std::get<Stands>(decision).reply).duplicate);
+      ASSERT_TRUE(std::holds_alternative<KeepExisting>(decision)) << to_string(run.status());
+      EXPECT_TRUE(std::get<Enqueued>(std::get<KeepExisting>(decision).reply).duplicate);
     }
     const auto claim = decide_claim(run, a_claim(), kNewFence, kNoon);
     EXPECT_TRUE(std::holds_alternative<Refuse>(claim)) << to_string(run.status());
@@ -224,8 +224,8 @@ TEST(DecideEnqueue, TheSameCallGetsItsOwnRunInEveryState) {
   for (const State& state : {State{Queued{kNoon}}, State{Completed{kNoon - 48h, ""}}, State{Cancelled{kNoon, ""}},
                              State{Failed{kNoon, "EXECUTION_ERROR"}}}) {
     const auto decision = decide_enqueue(a_job_run(state, head), request, kNoon);
-    ASSERT_TRUE(std::holds_alternative<Stands>(decision));
-    EXPECT_FALSE(std::get<Enqueued>(std::get<Stands>(decision).reply).duplicate);
+    ASSERT_TRUE(std::holds_alternative<KeepExisting>(decision));
+    EXPECT_FALSE(std::get<Enqueued>(std::get<KeepExisting>(decision).reply).duplicate);
   }
 }
 

@@ -87,7 +87,7 @@ class Key {
     EnqueueRequest request = a_job();
     auto decision = decide_enqueue(run_, request, now_);
     if (auto* reopened = std::get_if<Reopen>(&decision)) return write(reopened->next);
-    if (std::holds_alternative<Stands>(decision)) return;
+    if (std::holds_alternative<KeepExisting>(decision)) return;
     RC_ASSERT(run_->is_settled());
     RunHead head = *run_->head;
     head.id = id_of(++ids_);

@@ -49,7 +49,7 @@ struct NotDue {
   Duration retry_after{};
 };
 // Its effect may have happened; a person decides.
-struct Doubted {
+struct InDoubtReply {
   Run run;
 };
 // It was done before: here is its outcome.
@@ -60,7 +60,7 @@ struct Replay {
 struct Mismatch {
   RunId existing;
 };
-using ClaimReply = std::variant<Won, Busy, NotDue, Doubted, Replay, Mismatch>;
+using ClaimReply = std::variant<Won, Busy, NotDue, InDoubtReply, Replay, Mismatch>;
 
 struct EnqueueRequest {
   std::string tenant = "default";

@@ -8,9 +8,9 @@
 #include <csignal>
 #include <thread>
 
+#include "server/address_file.hpp"
 #include "server/service.hpp"
-#include "server/signpost.hpp"
-#include "server/start_watch.hpp"
+#include "server/startup_signal_guard.hpp"
 #include "store/postgres/hosts.hpp"
 
 namespace latchkey {
@@ -56,27 +56,27 @@ void say_where_things_are(std::ostream& out, const Service& service, const Serve
 }
 
 // Commands beside a server on PostgreSQL find it by this, as they find one on SQLite by the store's lock.
-std::unique_ptr<Signpost> put_up_signpost(const ServeSettings& settings, const std::string& url) {
+std::unique_ptr<ServerAddressFile> put_up_signpost(const ServeSettings& settings, const std::string& url) {
   if (!pg::names_postgres(settings.store)) return nullptr;
-  if (has_store_of_its_own(settings.data_dir) && !Signpost::find(settings.data_dir)) {
+  if (has_store_of_its_own(settings.data_dir) && !ServerAddressFile::find(settings.data_dir)) {
     spdlog::warn(
         "{}/latchkey.db is a store of its own: commands with this data folder go on using it, not PostgreSQL, unless "
         "they are told --server {}",
         settings.data_dir, url);
     return nullptr;
   }
-  return std::make_unique<Signpost>(settings.data_dir, url);
+  return std::make_unique<ServerAddressFile>(settings.data_dir, url);
 }
 
 // An embedded store in the folder of one on PostgreSQL would know nothing of what was done there.
-std::unexpected<Error> refuse_folder(const std::string& data_dir, const Signpost::Found& found) {
+std::unexpected<Error> refuse_folder(const std::string& data_dir, const ServerAddressFile::Found& found) {
   if (found.address)
     return fail(Code::STORE_LOCKED,
                 "the server on PostgreSQL at " + *found.address + " has " + data_dir + " as its data folder");
   return fail(Code::USAGE, data_dir +
                                " is the data folder of a server on PostgreSQL: say its --store postgres://… (to begin "
                                "an embedded store here, remove " +
-                               Signpost::path_in(data_dir) + ")");
+                               ServerAddressFile::path_in(data_dir) + ")");
 }
 
 }  // namespace
@@ -87,8 +87,8 @@ Result<void> serve(ServeSettings settings, std::ostream& out) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts: they inherit it
   signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files (ulimit -f): the store is full then, as on a full disk
   if (settings.store.empty())
-    if (auto found = Signpost::find(settings.data_dir)) return refuse_folder(settings.data_dir, *found);
-  StartWatch watch(signals);
+    if (auto found = ServerAddressFile::find(settings.data_dir)) return refuse_folder(settings.data_dir, *found);
+  StartupSignalGuard watch(signals);
   auto service = Service::start(settings);
   const auto early = watch.finish();
   if (!service) return std::unexpected(service.error());

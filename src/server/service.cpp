@@ -8,11 +8,11 @@
 
 #include "api/router.hpp"
 #include "api/token_keeper.hpp"
-#include "engine/tending.hpp"
+#include "engine/maintenance_thread.hpp"
 #include "http/server.hpp"
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 #include "server/admin_key.hpp"
-#include "server/lock_keeper.hpp"
+#include "server/lock_file_refresher.hpp"
 #include "store/postgres/hosts.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
@@ -46,17 +46,17 @@ struct Service::Parts {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<api::Services> services;
   std::unique_ptr<api::TokenKeeper> token_keeper;
-  std::unique_ptr<Tending> tending;
+  std::unique_ptr<MaintenanceThread> tending;
   std::unique_ptr<http::Server> server;
-  std::unique_ptr<LockKeeper> keeper;
+  std::unique_ptr<LockFileRefresher> keeper;
 
   void stop() {
-    if (store) store->close_soon();
+    if (store) store->begin_shutdown();
     // Reads that wait for a server elsewhere may be many.
-    if (services && store && store->reads_may_wait()) services->backroom.refuse_all();
+    if (services && store && store->reads_block()) services->blocking_pool.refuse_all();
     if (services) services->waiters.close();  // or the server would wait for them
     server.reset();
-    if (services) services->backroom.close();
+    if (services) services->blocking_pool.close();
     token_keeper.reset();
     if (tending) tending->stop();
     store.reset();
@@ -109,7 +109,7 @@ Result<void> Service::open_sqlite(const ServeSettings& settings) {
 // Many servers may share it: there is nothing to lock.
 Result<void> Service::open_postgres(const ServeSettings& settings) {
   store_name_ = pg::describe(settings.store).value_or("postgres://");
-  auto store = migrations::open_postgres({.url = settings.store}, parts_->clock, parts_->random);
+  auto store = migrate::open_postgres({.url = settings.store}, parts_->clock, parts_->random);
   if (!store) return std::unexpected(store.error());
   parts_->store = std::move(*store);
   return {};
@@ -150,13 +150,12 @@ Result<void> Service::begin(const ServeSettings& settings) {
   if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
   if (auto known = parts_->services->tokens.refresh(); !known) return known;
   // Others may share the store.
-  if (parts_->store->reads_may_wait())
-    parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->services->tokens);
+  if (parts_->store->reads_block()) parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->services->tokens);
   parts_->server->serve();
-  parts_->tending = std::make_unique<Tending>(*parts_->engine);
+  parts_->tending = std::make_unique<MaintenanceThread>(*parts_->engine);
   if (!parts_->lock) return {};
   if (auto announced = parts_->lock->announce(url_); !announced) return announced;
-  parts_->keeper = std::make_unique<LockKeeper>(*parts_->lock);
+  parts_->keeper = std::make_unique<LockFileRefresher>(*parts_->lock);
   return {};
 }
 

@@ -71,7 +71,7 @@ std::optional<Run> find_latest(Applying with, const auto& request) {
 }
 
 std::optional<Run> find_for(Applying with, const std::optional<std::string>& tenant, RunId id) {
-  if (tenant && with.tables.is_held_abroad(id, *tenant)) return std::nullopt;
+  if (tenant && with.tables.is_locked_foreign_run(id, *tenant)) return std::nullopt;
   auto run = with.tables.find(id);
   if (run && tenant && run->head->tenant != *tenant && !LK_SEEDED(tenant_not_checked)) return std::nullopt;
   return run;
@@ -202,7 +202,7 @@ std::vector<EnqueueReply> find_follow_ups(Applying with, const Run& parent, cons
     std::optional<Run> latest = find_latest(with, request);
     if (latest) latest = pass_time(with, *std::move(latest));
     EnqueueDecision decision = decide_enqueue(latest, request, with.now);
-    if (auto* stands = std::get_if<Stands>(&decision)) found.push_back(std::move(stands->reply));
+    if (auto* stands = std::get_if<KeepExisting>(&decision)) found.push_back(std::move(stands->reply));
   }
   return found;
 }
@@ -261,7 +261,7 @@ EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
   // Time first: the answer is the same whether the sweeper has come by or not.
   const std::optional<Run> ended = latest ? decide_deadline(*latest, with.now) : std::nullopt;
   EnqueueDecision decision = decide_enqueue(ended ? ended : latest, request, with.now);
-  auto* stands = std::get_if<Stands>(&decision);
+  auto* stands = std::get_if<KeepExisting>(&decision);
   if (stands && std::holds_alternative<Mismatch>(stands->reply)) return std::move(stands->reply);
   auto predecessors = stands ? Result<std::vector<Run>>{} : find_predecessors(with, request);
   if (!predecessors) return predecessors.error();
@@ -292,7 +292,7 @@ bool take_ready(Applying with, const TakeRequest& request, std::vector<Taken>& t
     const auto run = with.tables.find(id);
     LK_ASSERT(run);
     if (const auto late = decide_deadline(*run, with.now)) {  // no retry starts after its total
-      is_done &= with.tables.do_apart(id, [&] { write(with, *run, *late); });
+      is_done &= with.tables.try_isolated(id, [&] { write(with, *run, *late); });
       continue;
     }
     const Fence fence = with.tables.peek_fence();
@@ -362,7 +362,7 @@ MoveReply apply_move(Applying with, const MoveRequest& request) {
     if (latest && latest->id() != run->id() && (latest->is_open() || latest->in_window(with.now)))
       return Error{Code::MOVE_REFUSED, "the key belongs to a newer run: " + to_string(latest->id())};
     // Also when the key's newer run was purged: the key is this run's again.
-    if (!latest || latest->id() != run->id()) with.tables.point_key(*run);
+    if (!latest || latest->id() != run->id()) with.tables.set_latest_run_of_key(*run);
   }
   write(with, *run, *decision.next);
   return Moved{std::move(*decision.next), true};
@@ -372,7 +372,7 @@ Swept apply_sweep(Applying with, std::uint32_t limit) {
   Swept swept;
   const auto ids = with.tables.overdue(with.now, limit);
   for (const RunId& id : ids) {
-    const bool is_done = with.tables.do_apart(id, [&] {
+    const bool is_done = with.tables.try_isolated(id, [&] {
       const auto run = with.tables.find(id);
       LK_ASSERT(run);
       const auto next = decide_deadline(*run, with.now);
@@ -393,7 +393,7 @@ Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit
   for (const Run& run : slice.runs) {
     if (!may_purge(run, retention, with.now)) continue;
     bool is_gone = false;
-    const bool is_done = with.tables.do_apart(run.id(), [&] {
+    const bool is_done = with.tables.try_isolated(run.id(), [&] {
       const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
       if (unread || has_open_dependent(with, run.id())) return;
       for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);

@@ -13,7 +13,8 @@ struct Applying {
   Instant now;
 };
 
-// What the key, or the named call, of a request is found by; none where nothing is looked up. For stores that read ahead.
+// What the key, or the named call, of a request is found by; none where nothing is looked up. For stores that read
+// ahead.
 std::optional<Digest> lookup_hash(const ClaimRequest& request);
 std::optional<Digest> lookup_hash(const EnqueueRequest& request);
 

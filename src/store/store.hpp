@@ -23,9 +23,9 @@
 #include "base/error.hpp"
 #include "model/decide.hpp"
 #include "model/requests.hpp"
-#include "store/census.hpp"
 #include "store/duplicates.hpp"
 #include "store/records.hpp"
+#include "store/stats.hpp"
 
 namespace latchkey {
 
@@ -101,9 +101,9 @@ class Store : public Claims {
   virtual Result<Page> list(const ListQuery& query) = 0;
   virtual Result<std::optional<Duplicates>> find_duplicates(RunId id) = 0;
   // Counted as things change, not by a look at every run: cheap enough for every scrape.
-  virtual Result<Census> census() = 0;
+  virtual Result<StoreStats> stats() = 0;
   // Whether those may wait, for a server elsewhere: then they are not for a thread that must not block.
-  virtual bool reads_may_wait() const { return false; }
+  virtual bool reads_block() const { return false; }
   // Why the latest change could not be written, until one is written again; never waits. The error's age is not told.
   virtual std::optional<Error> find_failure() { return std::nullopt; }
   // Writes nothing but the store's own marks, to find out whether it can be written again.
@@ -111,13 +111,13 @@ class Store : public Claims {
   // By the store's clock.
   virtual Instant now() = 0;
   // Rises when the store may have lost what it had answered before: nothing that was kept from its answers holds then.
-  virtual std::uint64_t era() const { return 0; }
+  virtual std::uint64_t data_epoch() const { return 0; }
   // When sweep() has something to do next; none when nothing is open.
   virtual std::optional<Instant> next_deadline() = 0;
 
   // It will be closed: what waits for a server elsewhere that is silent is answered within a few seconds from now, be
   // it that it is not known. Everything may still be asked, and is answered. Any thread; a second call does nothing.
-  virtual void close_soon() {}
+  virtual void begin_shutdown() {}
 
   // Cold things: dead letters, tokens.
   virtual Records& records() = 0;

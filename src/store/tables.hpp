@@ -33,7 +33,7 @@ class Tables {
   virtual std::optional<Run> find(RunId id) = 0;
   // Whether somebody else holds a run that this tenant may not even know of: asking for it would wait, and so tell.
   // Most stores are nobody else's.
-  virtual bool is_held_abroad(RunId, const std::string& /*tenant*/) { return false; }
+  virtual bool is_locked_foreign_run(RunId, const std::string& /*tenant*/) { return false; }
   // The guarded key's latest run; compares the whole text, not only the hash.
   virtual std::optional<Run> find_latest(const KeyName& name) = 0;
 
@@ -46,10 +46,10 @@ class Tables {
   virtual void insert(const Run& run) = 0;
   virtual void update(const Run& before, const Run& after) = 0;
   // Makes an old run its key's latest again.
-  virtual void point_key(const Run& run) = 0;
+  virtual void set_latest_run_of_key(const Run& run) = 0;
   virtual void erase(const Run& run) = 0;
 
-  // Jobs that may be taken now, in order; none that do_apart() could do nothing for.
+  // Jobs that may be taken now, in order; none that try_isolated() could do nothing for.
   virtual std::vector<RunId> ready(const TakeRequest& request, Instant now) = 0;
   // Open runs whose next_deadline() is not after now.
   virtual std::vector<RunId> overdue(Instant now, std::uint32_t limit) = 0;
@@ -85,7 +85,7 @@ class Tables {
 
   // Does what is due for one run among many. False, and nothing was done, when somebody else holds what it needs: the
   // others go on without it. Most stores are nobody else's.
-  virtual bool do_apart(RunId, const std::function<void()>& act) {
+  virtual bool try_isolated(RunId, const std::function<void()>& act) {
     act();
     return true;
   }

@@ -65,18 +65,18 @@ void Telemetry::count_response(int status) {
   responses_[digit < responses_.size() ? digit : 0]->Increment();
 }
 
-void Telemetry::tell(const Census& census, Instant now) {
-  const std::uint64_t open[] = {census.queued, census.running, census.in_doubt};
+void Telemetry::tell(const StoreStats& stats, Instant now) {
+  const std::uint64_t open[] = {stats.queued, stats.running, stats.in_doubt};
   for (std::size_t i = 0; i < open_runs_.size(); ++i) open_runs_[i]->Set(static_cast<double>(open[i]));
-  const Duration doubt = census.doubt_since ? std::max(Duration{0}, now - *census.doubt_since) : Duration{0};
+  const Duration doubt = stats.doubt_since ? std::max(Duration{0}, now - *stats.doubt_since) : Duration{0};
   oldest_doubt_.Set(static_cast<double>(doubt.count()) / 1000);
-  unread_letters_.Set(static_cast<double>(census.unread_letters));
+  unread_letters_.Set(static_cast<double>(stats.unread_letters));
 }
 
 std::string Telemetry::expose(const Readings& readings) {
   replays_from_memory_.Set(static_cast<double>(readings.replays_from_memory));
   waiting_.Set(static_cast<double>(readings.waiting));
-  if (readings.census) tell(*readings.census, readings.now);
+  if (readings.stats) tell(*readings.stats, readings.now);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, registry_.Collect());
   return std::move(out).str();

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "model/requests.hpp"
-#include "store/census.hpp"
+#include "store/stats.hpp"
 
 namespace latchkey {
 
@@ -35,15 +35,15 @@ class Telemetry {
   struct Readings {
     std::uint64_t replays_from_memory = 0;
     std::size_t waiting = 0;
-    std::optional<Census> census;  // none: it could not be read, and what was said last is said again
-    Instant now;                   // by the store's clock
+    std::optional<StoreStats> stats;  // none: it could not be read, and what was said last is said again
+    Instant now;                      // by the store's clock
   };
   // The text exposition format, version 0.0.4.
   std::string expose(const Readings& readings);
 
  private:
   using Counter = prometheus::Counter;
-  void tell(const Census& census, Instant now);
+  void tell(const StoreStats& stats, Instant now);
 
   prometheus::Registry registry_;
   std::array<Counter*, std::variant_size_v<ClaimReply>> claims_{};

@@ -36,7 +36,7 @@ TEST(Telemetry, CountsByLabel) {
 
 TEST(Telemetry, TellsOfOpenRunsDoubtAndDeadLetters) {
   Telemetry telemetry;
-  const Census census{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unread_letters = 2};
+  const StoreStats stats{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unread_letters = 2};
   const auto expect_told = [](const std::string& text) {
     EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"queued\"} 5\n"));
     EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"running\"} 4\n"));
@@ -44,9 +44,9 @@ TEST(Telemetry, TellsOfOpenRunsDoubtAndDeadLetters) {
     EXPECT_THAT(text, HasSubstr("latchkey_oldest_doubt_seconds 2.5\n"));
     EXPECT_THAT(text, HasSubstr("latchkey_unacknowledged_dead_letters 2\n"));
   };
-  expect_told(telemetry.expose({.census = census, .now = from_ms(3'500)}));
+  expect_told(telemetry.expose({.stats = stats, .now = from_ms(3'500)}));
   expect_told(telemetry.expose({.now = from_ms(9'000)}));
-  EXPECT_THAT(telemetry.expose({.census = Census{}, .now = from_ms(9'000)}),
+  EXPECT_THAT(telemetry.expose({.stats = StoreStats{}, .now = from_ms(9'000)}),
               HasSubstr("latchkey_oldest_doubt_seconds 0\n"));
 }
 

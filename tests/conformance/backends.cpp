@@ -2,7 +2,7 @@
 
 #include "base/assert.hpp"
 #include "conformance/backend.hpp"
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 #include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
@@ -95,7 +95,7 @@ class OpenPostgres final : public OpenStore {
 
  private:
   void open() {
-    auto opened = migrations::open_postgres({.url = url_, .clock = &clock_}, host_, random_);
+    auto opened = migrate::open_postgres({.url = url_, .clock = &clock_}, host_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     store_ = std::move(*opened);
   }

@@ -122,18 +122,18 @@ TEST_P(Tokens, AreKeptAndRevokedOnce) {
 
 class Counted : public StoreTest {
  protected:
-  Census census() { return store().census().value(); }
+  StoreStats stats() { return store().stats().value(); }
 };
 LK_CONFORMANCE(Counted);
 
 TEST_P(Counted, OpenRunsDoubtAndUnreadLetters) {
-  EXPECT_EQ(census(), Census{});
+  EXPECT_EQ(stats(), StoreStats{});
   ClaimRequest held = a_claim("held");
   held.on_doubt = OnDoubt::hold;
   const Won first = win(held);
   const Won done = win(a_claim("done")), failed = win(a_claim("failed"));
   add(a_job("job"));
-  EXPECT_EQ(census(), (Census{.queued = 1, .running = 3}));
+  EXPECT_EQ(stats(), (StoreStats{.queued = 1, .running = 3}));
   end(done);
   end(failed, permanent());
   end(first, outcome_unknown());
@@ -143,17 +143,17 @@ TEST_P(Counted, OpenRunsDoubtAndUnreadLetters) {
   held.key_hash = hash_key("default", "f", "later");
   const Won second = win(held);
   end(second, outcome_unknown());
-  const Census seen{.queued = 1, .in_doubt = 2, .doubt_since = since, .unread_letters = 1};
-  EXPECT_EQ(census(), seen);
+  const StoreStats seen{.queued = 1, .in_doubt = 2, .doubt_since = since, .unread_letters = 1};
+  EXPECT_EQ(stats(), seen);
   opened().reopen();
-  EXPECT_EQ(census(), opened().is_durable() ? seen : Census{});
+  EXPECT_EQ(stats(), opened().is_durable() ? seen : StoreStats{});
   if (!opened().is_durable()) return;
   move(first.run.id(), ResolveCompleted{});
-  EXPECT_EQ(census().in_doubt, 1u);
-  EXPECT_EQ(census().doubt_since, since + 1s);
+  EXPECT_EQ(stats().in_doubt, 1u);
+  EXPECT_EQ(stats().doubt_since, since + 1s);
   move(second.run.id(), CancelByHand{});
   records().acknowledge({}, records().list_dead_letters({}).value().entries.at(0).id, "me").value();
-  EXPECT_EQ(census(), Census{.queued = 1});
+  EXPECT_EQ(stats(), StoreStats{.queued = 1});
 }
 
 class Suppressed : public StoreTest {};

@@ -14,7 +14,7 @@ namespace {
 
 enum class Owner { command, server };
 
-class Desk : public CliTest, public testing::WithParamInterface<Owner> {
+class OperatorClient : public CliTest, public testing::WithParamInterface<Owner> {
  protected:
   void SetUp() override {
     if (GetParam() == Owner::command) return;
@@ -53,7 +53,7 @@ class Desk : public CliTest, public testing::WithParamInterface<Owner> {
   std::unique_ptr<Process> server_;
 };
 
-TEST_P(Desk, TimeIsSeenWithoutAnybodysClaim) {
+TEST_P(OperatorClient, TimeIsSeenWithoutAnybodysClaim) {
   const std::string held = leave_dead("held", {"--on-doubt", "hold"});
   EXPECT_TRUE(becomes({"runs", "list", "--status", "in_doubt"},
                       [&](const Answer& answer) { return answer.out.find(held) != std::string::npos; }));
@@ -73,7 +73,7 @@ TEST_P(Desk, TimeIsSeenWithoutAnybodysClaim) {
                       [](const Answer& answer) { return answer.out.find("OUTCOME_UNKNOWN") != std::string::npos; }));
 }
 
-TEST_P(Desk, DoubtIsResolvedByHand) {
+TEST_P(OperatorClient, DoubtIsResolvedByHand) {
   const std::string done = leave_doubt("done");
   const Words completed{"runs", "resolve", done, "--outcome", "completed", "--result", R"({"sent":true})"};
   EXPECT_THAT(call(completed).out, HasSubstr("status       completed"));
@@ -90,7 +90,7 @@ TEST_P(Desk, DoubtIsResolvedByHand) {
   EXPECT_EQ(call(run("again", "echo $LATCHKEY_RUN")).out, again + "\n");
 }
 
-TEST_P(Desk, AFailedRunIsRetriedWithItsEffectKeyOrAFreshOne) {
+TEST_P(OperatorClient, AFailedRunIsRetriedWithItsEffectKeyOrAFreshOne) {
   const auto member = [](const std::string& json, const std::string& name) {
     const auto at = json.find("\"" + name + "\":\"");
     return at == json.npos ? "" : json.substr(at + name.size() + 4, 36);
@@ -108,7 +108,7 @@ TEST_P(Desk, AFailedRunIsRetriedWithItsEffectKeyOrAFreshOne) {
   }
 }
 
-TEST_P(Desk, ARetriedRunIsNotResolvedByItsDeadLetter) {
+TEST_P(OperatorClient, ARetriedRunIsNotResolvedByItsDeadLetter) {
   ASSERT_EQ(call(run("a", "exit 3")).exit, 3);
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   ASSERT_EQ(call({"dlq", "retry", letter}).exit, 0);
@@ -121,7 +121,7 @@ TEST_P(Desk, ARetriedRunIsNotResolvedByItsDeadLetter) {
   EXPECT_THAT(call(resolve).out, HasSubstr("0 changed, 1 stood so already, 0 refused\n"));
 }
 
-TEST_P(Desk, WrongResolutionsAreUsage) {
+TEST_P(OperatorClient, WrongResolutionsAreUsage) {
   const std::string id = "0198f0a1-7c2e-7000-8000-00005be78b16";
   EXPECT_EQ(call({"runs", "resolve", id}).exit, 2);
   EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "maybe"}).exit, 2);
@@ -130,7 +130,7 @@ TEST_P(Desk, WrongResolutionsAreUsage) {
   EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "rerun"}).exit, 1) << "there is none";
 }
 
-TEST_P(Desk, ADeadLettersRunsAreRetried) {
+TEST_P(OperatorClient, ADeadLettersRunsAreRetried) {
   for (const char* key : {"a", "b", "c"}) call(run(key, "exit 3"));
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
@@ -145,7 +145,7 @@ TEST_P(Desk, ADeadLettersRunsAreRetried) {
   EXPECT_THAT(call({"dlq", "show", letter}).out, testing::ContainsRegex("retried 20[-0-9: Z]+ by "));
 }
 
-TEST_P(Desk, AUserWhoseNameIsNoTextIsNamedReadably) {
+TEST_P(OperatorClient, AUserWhoseNameIsNoTextIsNamedReadably) {
   ASSERT_EQ(call(run("a", "exit 3")).exit, 3);
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   for (const char* verb : {"retry", "acknowledge"}) {
@@ -158,13 +158,13 @@ TEST_P(Desk, AUserWhoseNameIsNoTextIsNamedReadably) {
   EXPECT_THAT(shown, HasSubstr(R"("acknowledged_by":)" + by));
 }
 
-TEST_P(Desk, ATokensNameIsText) {
+TEST_P(OperatorClient, ATokensNameIsText) {
   const Answer refused = call({"token", "create", "--name", "j\xffo", "--role", "admin"});
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, HasSubstr("INVALID_ARGUMENT: `name` must be UTF-8"));
 }
 
-TEST_P(Desk, ADeadLettersRunsAreResolved) {
+TEST_P(OperatorClient, ADeadLettersRunsAreResolved) {
   for (const char* key : {"a", "b"}) call(run(key, "exit 3"));
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
@@ -176,7 +176,7 @@ TEST_P(Desk, ADeadLettersRunsAreResolved) {
   EXPECT_THAT(call({"dlq", "show", letter, "--json"}).out, HasSubstr("seen"));
 }
 
-TEST_P(Desk, ARunIsWatchedUntilItIsSettled) {
+TEST_P(OperatorClient, ARunIsWatchedUntilItIsSettled) {
   const auto holder = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null"));
   const std::string id = holder->read_line();
   const auto watcher = start({"runs", "watch", id});
@@ -258,7 +258,7 @@ TEST_F(DeskOfMany, ATerminalShowsHowFarItIs) {
   watcher.read_until("\r\x1b[Klatchkey: 2002 open");
 }
 
-INSTANTIATE_TEST_SUITE_P(Owners, Desk, testing::Values(Owner::command, Owner::server),
+INSTANTIATE_TEST_SUITE_P(Owners, OperatorClient, testing::Values(Owner::command, Owner::server),
                          [](const auto& one) { return one.param == Owner::command ? "Embedded" : "Server"; });
 
 }  // namespace

@@ -4,8 +4,8 @@
 
 #include "integration/migrate_fixture.hpp"
 #include "integration/raw_client.hpp"
-#include "migrations/live_servers.hpp"
-#include "migrations/pg_target.hpp"
+#include "migrate/live_servers.hpp"
+#include "migrate/pg_target.hpp"
 #include "support/pg_bouncer.hpp"
 
 namespace latchkey {
@@ -13,7 +13,7 @@ namespace {
 
 using latchkey::testing::RawClient;
 using ::testing::AllOf;
-using namespace migrations;
+using namespace migrate;
 
 class LiveServers : public MigrateTest {
  protected:

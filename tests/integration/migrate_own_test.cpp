@@ -4,13 +4,13 @@
 #include <thread>
 
 #include "integration/migrate_fixture.hpp"
-#include "migrations/own_schema.hpp"
-#include "migrations/pg_target.hpp"
+#include "migrate/own_schema.hpp"
+#include "migrate/pg_target.hpp"
 
 namespace latchkey {
 namespace {
 
-using namespace migrations;
+using namespace migrate;
 
 class OwnMigrations : public MigrateTest {
  protected:

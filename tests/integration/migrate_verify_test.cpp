@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "integration/migrate_fixture.hpp"
-#include "migrations/pg_target.hpp"
+#include "migrate/pg_target.hpp"
 
 namespace latchkey {
 namespace {
@@ -102,7 +102,7 @@ TEST_P(MigrateVerifyPostgres, EverythingThatCanBeForgottenIsSeen) {
   PgClient(PgServer::instance().url("postgres"))
       .execute("DO $$ BEGIN CREATE ROLE migrate_reader; EXCEPTION WHEN duplicate_object THEN NULL; END $$");
   SystemRandom random;
-  migrations::PgTarget target({.database = database()}, random);
+  migrate::PgTarget target({.database = database()}, random);
   PgClient user(database());
   user.execute("CREATE TABLE a (id integer PRIMARY KEY, b text)");
   for (const char* up : {"ALTER TABLE a ALTER b SET NOT NULL",

@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "integration/move_fixture.hpp"
-#include "migrations/own_schema.hpp"
+#include "migrate/own_schema.hpp"
 #include "support/pg_cluster.hpp"
 
 namespace latchkey {
@@ -16,7 +16,7 @@ class MoveFailover : public MoveTest {
     primary_.start({"synchronous_standby_names=standby", "synchronous_commit=on"});
     PgClient admin(primary_.url());
     admin.wait_until("SELECT count(*) = 1 FROM pg_stat_replication WHERE sync_state = 'sync'");
-    ASSERT_TRUE(migrations::prepare_own_schema(both(), random_));
+    ASSERT_TRUE(migrate::prepare_own_schema(both(), random_));
     fill();
   }
   std::string both() const {

@@ -6,16 +6,16 @@
 #include "conformance/store_test.hpp"
 #include "integration/cli_fixture.hpp"
 #include "keying/key_hash.hpp"
-#include "migrations/open_postgres.hpp"
-#include "moving/move.hpp"
+#include "migrate/open_postgres.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_server.hpp"
+#include "transfer/move.hpp"
 
 namespace latchkey {
 
-using moving::MoveReport;
-using moving::Summary;
+using transfer::MoveReport;
+using transfer::Summary;
 
 // What a test goes on with after the move.
 struct Filled {
@@ -51,12 +51,12 @@ class MoveTest : public CliTest {
     return SqliteStore::open({.file = store_file()}, clock_, random_);
   }
   std::unique_ptr<PostgresStore> open_copy() {
-    auto opened = migrations::open_postgres({.url = url_}, clock_, random_);
+    auto opened = migrate::open_postgres({.url = url_}, clock_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
   Result<MoveReport> move(bool keeps = false) {
-    return moving::move_store({.file = store_file(), .url = url_, .keeps = keeps}, clock_, random_);
+    return transfer::move_store({.file = store_file(), .url = url_, .keeps = keeps}, clock_, random_);
   }
   Code refusal(bool keeps = false) {
     const auto moved = move(keeps);

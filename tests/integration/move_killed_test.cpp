@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "integration/move_fixture.hpp"
-#include "migrations/own_schema.hpp"
+#include "migrate/own_schema.hpp"
 
 namespace latchkey {
 namespace {
@@ -12,7 +12,7 @@ class MoveKilled : public MoveTest {
  protected:
   // `when`: BEFORE or AFTER with its table; a CONSTRAINT trigger that is deferred fires at the commit.
   void hold_up(const std::string& trigger) {
-    ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+    ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
     ask("CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS "
         "$$ BEGIN PERFORM pg_advisory_xact_lock(77); RETURN NEW; END $$; " +
         trigger);
@@ -20,7 +20,7 @@ class MoveKilled : public MoveTest {
   }
   // As it would be held up.
   void refuse(const std::string& trigger) {
-    ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+    ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
     ask("CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END "
         "$$; " +
         trigger);
@@ -38,7 +38,7 @@ class MoveKilled : public MoveTest {
         "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
         "pg_backend_pid() AND application_name LIKE 'latchkey%')");
   }
-  void end_backend() {
+  void terminate_orphaned_backend() {
     gate_.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objid = 77 AND NOT granted");
     wait_until_gone();
@@ -67,7 +67,7 @@ TEST_F(MoveKilled, InTheMiddleNothingHasHappened) {
   hold_up(kInTheMiddle);
   kill_it();
   EXPECT_TRUE(open_file()) << "the file goes on being used";
-  end_backend();
+  terminate_orphaned_backend();
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
   open_gate();
   const auto moved = move();
@@ -81,7 +81,7 @@ TEST_F(MoveKilled, AtTheCommitTheFileStaysShutUntilItIsRunAgain) {
   kill_it();
   EXPECT_EQ(open_file().error().code, Code::STORE_MOVED) << "the copy may yet be committed";
   EXPECT_THAT(open_file().error().detail, HasSubstr("begun and not finished"));
-  end_backend();
+  terminate_orphaned_backend();
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0") << "it was not";
   open_gate();
   const auto moved = move();
@@ -113,7 +113,7 @@ TEST_F(MoveKilled, ARepeatOfAFinishedMoveLeavesItsMark) {
   hold_up(kAtTheRepeatsCommit);
   kill_it();
   EXPECT_THAT(open_file().error().detail, HasSubstr("was moved"));
-  end_backend();
+  terminate_orphaned_backend();
   open_gate();
   ASSERT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--database", url_}).exit, 0);
   const auto again = move();
@@ -142,7 +142,7 @@ TEST_F(MoveKilled, AConnectionThatGoesAtTheCommitIsToldAndRunAgain) {
   hold_up(kAtTheCommit);
   const auto mover = start(words());
   wait_until_held_up();
-  end_backend();
+  terminate_orphaned_backend();
   EXPECT_EQ(mover->finish(), 69);
   EXPECT_THAT(mover->err, HasSubstr("run the move again"));
   EXPECT_EQ(open_file().error().code, Code::STORE_MOVED) << "whether it was committed cannot be known here";
@@ -178,7 +178,7 @@ TEST_F(MoveKilled, CtrlCAtTheCommitSaysThatTheFileStaysClosed) {
   EXPECT_EQ(mover->finish(), 128 + SIGINT);
   EXPECT_THAT(mover->err, HasSubstr(store_file() + " stays closed until the move is run again"));
   EXPECT_EQ(open_file().error().code, Code::STORE_MOVED);
-  end_backend();
+  terminate_orphaned_backend();
   open_gate();
   EXPECT_EQ(call(words()).exit, 0);
 }

@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "integration/move_fixture.hpp"
-#include "migrations/own_schema.hpp"
+#include "migrate/own_schema.hpp"
 #include "server/service.hpp"
 
 namespace latchkey {
@@ -24,7 +24,7 @@ TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
   ASSERT_TRUE(repeat) << to_string(repeat.error());
   EXPECT_FALSE(repeat->target) << "it is there already";
   const std::string elsewhere = PgServer::instance().borrow_database();
-  EXPECT_EQ(moving::move_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
+  EXPECT_EQ(transfer::move_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
             Code::STORE_MOVED);
   PgServer::instance().give_back(elsewhere);
 
@@ -216,7 +216,7 @@ TEST_F(MoveTest, AKeptFileGoesOnAndItsOldCopyIsNotTakenForIt) {
 // Whatever changes a row on its way is found, wherever it is.
 TEST_F(MoveTest, ACopyThatDiffersIsNoticedAndUndone) {
   fill();
-  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+  ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
   const std::vector<std::pair<std::string, std::string>> tampers{
       {"states", "NEW.result := NEW.result || '\\x00'::bytea"},
       {"states", "NEW.fence := NEW.fence + 1"},

@@ -1,7 +1,7 @@
 // An embedded store moved into PostgreSQL: everything arrives, and work goes on.
 #include "integration/move_fixture.hpp"
 #include "integration/service_fixture.hpp"
-#include "migrations/own_schema.hpp"
+#include "migrate/own_schema.hpp"
 #include "support/pg_bouncer.hpp"
 
 namespace latchkey {
@@ -9,7 +9,7 @@ namespace {
 
 TEST_F(MoveTest, EverythingArrivesAsItWas) {
   fill(3'000);
-  Summary before = moving::summarise(**open_file()).value();
+  Summary before = transfer::summarise(**open_file()).value();
   const auto moved = move();
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
@@ -27,7 +27,7 @@ TEST_F(MoveTest, EverythingArrivesAsItWas) {
 
   // As a server reads it: the same summary by the store's interface.
   const auto copy = open_copy();
-  const Summary after = moving::summarise(*copy).value();
+  const Summary after = transfer::summarise(*copy).value();
   EXPECT_EQ(after.runs, before.runs);
   EXPECT_EQ(after.letters, before.letters);
   EXPECT_EQ(after.tokens, before.tokens);
@@ -76,7 +76,7 @@ TEST_F(MoveTest, WorkGoesOnInTheCopy) {
   EXPECT_EQ(replay.run.id(), filled.done) << "done within its window: not done again";
   EXPECT_EQ(replay.run.as<Completed>()->result, std::string("\0binary\xff\n", 9));
   EXPECT_EQ(as<Busy>(verbs.claim(again("lock", Guard::while_running))).run.id(), filled.lock.run.id());
-  as<Doubted>(verbs.claim([] {
+  as<InDoubtReply>(verbs.claim([] {
     ClaimRequest careful = again("doubt");
     careful.fingerprint = sha256("request");
     return careful;
@@ -177,12 +177,12 @@ TEST_F(MoveTest, LargeInputsAndResultsGoInSlices) {
 // As a server connects: neither the owner nor a superuser.
 TEST_F(MoveTest, AServersOwnRoleIsEnough) {
   fill();
-  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+  ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
   ask("DO $$ BEGIN CREATE ROLE plain_mover LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; "
       "GRANT latchkey_engine, latchkey_tenant, latchkey_service TO plain_mover");
   const std::string url = url_ + (url_.find('?') == url_.npos ? "?" : "&") + "user=plain_mover";
   ASSERT_EQ(PgClient(url).ask_one("SELECT current_user"), "plain_mover");
-  const auto moved = moving::move_store({.file = store_file(), .url = url}, clock_, random_);
+  const auto moved = transfer::move_store({.file = store_file(), .url = url}, clock_, random_);
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
 }
@@ -207,7 +207,7 @@ TEST_F(MoveTest, ItGoesByNoDefaultOfTheDatabase) {
 
 TEST_F(MoveTest, TheCommitIsDurableWhateverSynchronousCommitWasSetTo) {
   fill();
-  ASSERT_TRUE(migrations::prepare_own_schema(url_, random_));
+  ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
   ask("CREATE SCHEMA held; GRANT USAGE ON SCHEMA held TO PUBLIC; CREATE FUNCTION held.refuse() RETURNS trigger "
       "LANGUAGE "
       "plpgsql AS $$ BEGIN RAISE 'found %', current_setting('synchronous_commit') || ' ' || "
@@ -220,7 +220,7 @@ TEST_F(MoveTest, TheCommitIsDurableWhateverSynchronousCommitWasSetTo) {
                                   {"remote_apply", "remote_apply"}}) {
     const std::string url =
         url_ + "?options=-csynchronous_commit%3D" + set + "%20-crow_security%3Doff%20-cclient_min_messages%3Derror";
-    const auto refused = moving::move_store({.file = store_file(), .url = url}, clock_, random_);
+    const auto refused = transfer::move_store({.file = store_file(), .url = url}, clock_, random_);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().detail, HasSubstr(std::string("found ") + kept + " on warning")) << set;
   }
@@ -252,7 +252,7 @@ TEST_F(MoveTest, ThroughAPooler) {
   fill(1'200);
   const PgBouncer bouncer(PgServer::instance().port(), 2);
   const std::string pooled = bouncer.url(url_.substr(url_.rfind('/') + 1));
-  const auto moved = moving::move_store({.file = store_file(), .url = pooled}, clock_, random_);
+  const auto moved = transfer::move_store({.file = store_file(), .url = pooled}, clock_, random_);
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
 }

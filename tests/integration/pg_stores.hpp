@@ -5,7 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_server.hpp"
 
@@ -19,7 +19,7 @@ class StoresTest : public ::testing::Test {
   // With another clock for what it waits for and remembers for a while.
   std::unique_ptr<PostgresStore> open(const std::string& url, PostgresSettings settings, Clock& host) {
     settings.url = url;
-    auto opened = migrations::open_postgres(std::move(settings), host, random_of_stores_);
+    auto opened = migrate::open_postgres(std::move(settings), host, random_of_stores_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

@@ -26,7 +26,7 @@ struct Teller {
   }
   std::string operator()(const Busy& busy) const { return "busy " + tell_run(busy.run); }
   std::string operator()(const NotDue& wait) const { return "not due " + tell_run(wait.run); }
-  std::string operator()(const Doubted& doubt) const { return "in doubt " + tell_run(doubt.run); }
+  std::string operator()(const InDoubtReply& doubt) const { return "in doubt " + tell_run(doubt.run); }
   std::string operator()(const Replay& replay) const {
     return "replay " + tell_run(replay.run) + " " + replay.run.as<Completed>()->result;
   }

@@ -61,7 +61,7 @@ class PgWalk : public PostgresStores, public testing::WithParamInterface<NamedFa
 
   std::unique_ptr<PostgresStore> open_hasty(const std::string& url_of, PostgresSettings settings) {
     settings.url = url_of;
-    auto opened = migrations::open_postgres(std::move(settings), hasty_, random_);
+    auto opened = migrate::open_postgres(std::move(settings), hasty_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

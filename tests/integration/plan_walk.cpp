@@ -304,7 +304,7 @@ void PlanWalk::read() {
   announce_("note duplicates", kFew);
   await<std::monostate>([&](auto done) { store_.note_duplicates(notes, std::move(done)); });
   announce_("count", 10'000'000);
-  store_.census().value();
+  store_.stats().value();
   announce_("find duplicates", 1);
   EXPECT_TRUE(store_.find_duplicates(runs.front().id()).value());
 }

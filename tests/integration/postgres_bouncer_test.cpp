@@ -72,7 +72,7 @@ TEST(PostgresBehindABouncer, FencesJumpBeforeThePromotedStandbyGivesAny) {
   SystemRandom random;
   const auto standby = PgCluster::make_standby(primary);
   PgBouncer bouncer(primary.port(), 5);
-  auto store = migrations::open_postgres({.url = bouncer.url("postgres"), .lanes = 1, .patience = 60s}, clock, random);
+  auto store = migrate::open_postgres({.url = bouncer.url("postgres"), .lanes = 1, .patience = 60s}, clock, random);
   ASSERT_TRUE(store);
   const Won before = std::get<Won>(Verbs(**store).claim(a_claim("before")));
   PgClient(standby->url()).wait_until("SELECT count(*) = 1 FROM latchkey.runs");
@@ -81,7 +81,7 @@ TEST(PostgresBehindABouncer, FencesJumpBeforeThePromotedStandbyGivesAny) {
   const Won after = std::get<Won>(Verbs(**store).claim(a_claim("after")));
   const auto number = [](const Won& won) { return static_cast<std::uint64_t>(won.fence); };
   EXPECT_GT(number(after), number(before) + 500'000'000) << "from a counter that may have lost what was drawn last";
-  EXPECT_EQ((*store)->era(), 1u);
+  EXPECT_EQ((*store)->data_epoch(), 1u);
   EXPECT_EQ(PgClient(standby->url()).ask_one("SELECT count(*) FROM latchkey.runs"), "2");
 }
 

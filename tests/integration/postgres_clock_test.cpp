@@ -1,7 +1,7 @@
 // Clocks that are set while stores are open. The server's decides, and the store's time never runs back with it: no
 // lease is longer or shorter, nothing is due earlier or later. A host's own wall clock is asked by nobody.
 #include "conformance/store_test.hpp"
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_cluster.hpp"
 #include "support/server_clock.hpp"
@@ -27,7 +27,7 @@ class PostgresClock : public ::testing::Test {
   using Run = latchkey::Run;
 
   std::unique_ptr<PostgresStore> open() {
-    auto opened = migrations::open_postgres({.url = server_.url()}, host_, random_);
+    auto opened = migrate::open_postgres({.url = server_.url()}, host_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

@@ -96,7 +96,7 @@ TEST_P(PostgresCloseAmidACommit, EverybodyIsAnsweredInTime) {
   ASSERT_TRUE(comes_true([this] { return proxy_.unheard() >= 3; })) << "nothing was read";
 
   const Duration start = clock_.elapsed();
-  store_->close_soon();
+  store_->begin_shutdown();
   for (auto& read : reads) {
     ASSERT_EQ(read.wait_for(kPatience), std::future_status::ready) << "it waits for ever";
     EXPECT_EQ(read.get().error().code, Code::STORE_UNAVAILABLE);
@@ -130,12 +130,12 @@ TEST_P(PostgresCloseAmidACommit, WhatCanBeFoundOutIs) {
 // What is well goes on until it is closed.
 TEST_F(PostgresClose, ItAnswersAsEverUntilThen) {
   store_ = open(url(), settings(1min));
-  store_->close_soon();
+  store_->begin_shutdown();
   EXPECT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("k"))));
   EXPECT_EQ(store_->list({}).value().runs.size(), 1u);
   Claim last = claim("last");
   const Duration start = clock_.elapsed();
-  store_->close_soon();
+  store_->begin_shutdown();
   store_.reset();
   EXPECT_LT(clock_.elapsed() - start, 20s) << "it waits for its limit";
   EXPECT_TRUE(last.get());
@@ -146,7 +146,7 @@ TEST_F(PostgresClose, ItAnswersAsEverUntilThen) {
 TEST_F(PostgresClose, ADatabaseThatAnswersIsAskedAsEver) {
   expect_no_error([this](const std::string& round) -> std::optional<Error> {
     store_ = open(url(), settings(200ms));
-    store_->close_soon();
+    store_->begin_shutdown();
     const Duration start = clock_.elapsed();
     std::uint32_t i = 0;
     do {
@@ -175,7 +175,7 @@ TEST_F(PostgresClose, AnAnswerThatTakesAMomentIsWaitedFor) {
     proxy_.slow_all(150ms);
     Claim claimed = claim(round + ":k");
     auto read = std::async(std::launch::async, [this] { return store_->list({}); });
-    store_->close_soon();
+    store_->begin_shutdown();
     const auto unclaimed = error_of(claimed.get());
     const auto unread = error_of(read.get());
     return unclaimed ? unclaimed : unread;
@@ -187,7 +187,7 @@ TEST_F(PostgresClose, SilenceAfterThatTimeEndsItForAll) {
   PostgresSettings one_by_one = settings(200ms);
   one_by_one.batch = 1;
   store_ = open(proxy_.url(database()), one_by_one);
-  store_->close_soon();
+  store_->begin_shutdown();
   const Duration start = clock_.elapsed();
   while (clock_.elapsed() - start < 500ms) (void)store_->list({});
   proxy_.hush_all();

@@ -68,7 +68,7 @@ class PostgresCloseWalk : public PostgresStores {
     const bool struck = proxy.fired() > 0;
     if (silence.of == Silence::Of::all) proxy.hush_all();
     const Duration start = clock_.elapsed();
-    store->close_soon();
+    store->begin_shutdown();
     store.reset();
     EXPECT_LT(clock_.elapsed() - start, 10s);
     if (answer.wait_for(0s) != std::future_status::ready) throw std::runtime_error("it was not answered");

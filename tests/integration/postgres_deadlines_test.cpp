@@ -25,7 +25,7 @@ TEST_F(PostgresDeadlines, AnIdleHostEndsTheLeasesOfADeadOne) {
   EXPECT_EQ(Verbs(*idle).sweep(100).changed, 0u);
   time.advance(1h);
   EXPECT_EQ(Verbs(*idle).sweep(100).changed, 3u);
-  EXPECT_EQ(idle->census().value().queued, 3u);
+  EXPECT_EQ(idle->stats().value().queued, 3u);
 }
 
 }  // namespace

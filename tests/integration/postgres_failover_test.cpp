@@ -8,7 +8,7 @@
 #include "conformance/store_test.hpp"
 #include "engine/engine.hpp"
 #include "integration/pg_ledger.hpp"
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 #include "support/comes_true.hpp"
 #include "support/pg_client.hpp"
 #include "support/pg_cluster.hpp"
@@ -19,7 +19,7 @@ namespace {
 class PostgresOutages : public ::testing::Test {
  protected:
   std::unique_ptr<PostgresStore> open(const std::string& url, Duration reply_max = 15s) {
-    auto opened = migrations::open_postgres({.url = url, .patience = 60s, .reply_max = reply_max}, clock_, random_);
+    auto opened = migrate::open_postgres({.url = url, .patience = 60s, .reply_max = reply_max}, clock_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

@@ -96,7 +96,7 @@ TEST_F(PostgresHeld, ASweepLeavesOutWhatNeedsALetterThatIsBeingAcknowledged) {
   PgClient holder = user();
   holder.execute("BEGIN; SELECT latchkey.acknowledge_dlq_entry('" + to_string(letter) + "', 'ada')");
   EXPECT_EQ(verbs().sweep().changed, 3u) << "another tenant's, at once";
-  EXPECT_EQ(store_->census().value().queued, 3u);
+  EXPECT_EQ(store_->stats().value().queued, 3u);
   holder.execute("COMMIT");
   sweep_until(kHeld);
   ASSERT_EQ(letters().size(), 2u);
@@ -144,7 +144,7 @@ TEST_P(PostgresHeldNewLetter, ASweepLeavesOutWhatNeedsIt) {
   PgClient holder = user();
   holder.execute("BEGIN; SELECT latchkey.fail_run(" + name(first) + ", 'm', retryable => false)");
   EXPECT_EQ(verbs().sweep().changed, 4u) << "other tenants', at once";
-  EXPECT_EQ(store_->census().value().queued, 3u);
+  EXPECT_EQ(store_->stats().value().queued, 3u);
   EXPECT_EQ(store_->list({.status = Status::failed}).value().runs.size(), 1u);
   holder.execute(GetParam());
   sweep_until(kHeld);

@@ -84,7 +84,7 @@ class PostgresHeldWalk : public PgWalk {
     const auto open = [&](const std::string& at) {
       PostgresSettings settings{.url = at, .lanes = 1, .clock = &scene->clock, .patience = FastClock::kTimes * 10s};
       if (std::exchange(is_migrated_, true)) return PostgresStore::open(std::move(settings), *host_, random_).value();
-      return migrations::open_postgres(std::move(settings), *host_, random_).value();
+      return migrate::open_postgres(std::move(settings), *host_, random_).value();
     };
     scene->store = open(proxy_.url(database()));
     scene->other = open(url());
@@ -157,11 +157,11 @@ TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
 
 // So many that the next new key is looked at before it is made.
 TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
-  constexpr auto kCrowd = pg::HeldKeys::kCrowd + 1;
+  constexpr auto kQuarantineThreshold = pg::HeldKeys::kQuarantineThreshold + 1;
   host_ = &hasty_;  // by the other it would be none any more when the next key is asked for
   walk_beside([&](Scene& scene, End end, auto begin) {
     scene.holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(1, " +
-                         std::to_string(kCrowd) + ") i");
+                         std::to_string(kQuarantineThreshold) + ") i");
     begin();
     std::vector<std::future<Result<ClaimReply>>> replies;
     const auto ask = [&](const std::string& key) {
@@ -172,7 +172,7 @@ TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
       scene.store->claim(request, [promise](Result<ClaimReply> reply) { promise->set_value(std::move(reply)); });
     };
     while_held(scene, end, [&] {
-      for (std::size_t i = 1; i <= kCrowd; ++i) ask("held" + std::to_string(i));
+      for (std::size_t i = 1; i <= kQuarantineThreshold; ++i) ask("held" + std::to_string(i));
       for (const char* key : {"one", "two", "three"}) {
         ask(key);
         EXPECT_TRUE(std::holds_alternative<Won>(replies.back().get().value())) << key;
@@ -210,7 +210,7 @@ TEST_P(PostgresHeldWalk, ASweepThatLeavesSomeOut) {
     scene.holder.execute("BEGIN; SELECT latchkey.acknowledge_dlq_entry('" + to_string(letter) + "', 'ada')");
     begin();
     EXPECT_EQ(scene.verbs().sweep(kHeld + 1).changed + scene.verbs().sweep(kHeld + 1).changed, 3u);
-    EXPECT_EQ(scene.other->census().value().queued, 3u);
+    EXPECT_EQ(scene.other->stats().value().queued, 3u);
     scene.holder.execute(end);
     // As the engine does, until what was left out is looked at again.
     std::uint32_t changed = 0;

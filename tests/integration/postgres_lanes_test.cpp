@@ -1,15 +1,15 @@
-// Few requests wait for lanes that are soon back (UnderWay). They must not wait for those that are not.
+// Few requests wait for lanes that are soon back (CoalescingPolicy). They must not wait for those that are not.
 #include "conformance/store_test.hpp"
 #include "integration/pg_stores.hpp"
 #include "integration/stopped_clock.hpp"
-#include "store/postgres/under_way.hpp"
+#include "store/postgres/coalescing_policy.hpp"
 #include "support/comes_true.hpp"
 #include "support/fault_proxy.hpp"
 
 namespace latchkey {
 namespace {
 
-using pg::UnderWay;
+using pg::CoalescingPolicy;
 
 class PostgresLanes : public PostgresStores {
  protected:
@@ -48,7 +48,7 @@ class PostgresLanes : public PostgresStores {
 };
 
 TEST_F(PostgresLanes, AFewWaitForTwoThatAreSoonBackAndNotWhenTheyTakeLong) {
-  auto silent = fall_silent(UnderWay::kCrowd / 2);
+  auto silent = fall_silent(CoalescingPolicy::kQuarantineThreshold / 2);
   auto few = claim("c");
   EXPECT_EQ(few.wait_for(100ms), std::future_status::timeout) << "it did not wait for them";
   auto many = enqueue(100);

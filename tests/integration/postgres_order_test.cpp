@@ -38,7 +38,7 @@ class PostgresOrder : public StoresTest {
   Verbs verbs(int thread) { return Verbs(*stores_[thread % 2]); }
   // Every other thread has them the other way round.
   template <class T>
-  static std::vector<T> in_turn(std::vector<T> all, int thread) {
+  static std::vector<T> with_lock_retry(std::vector<T> all, int thread) {
     if (thread / 2 % 2) std::ranges::reverse(all);
     return all;
   }
@@ -63,7 +63,7 @@ TEST_F(PostgresOrder, DeadLettersOfSeveralFunctions) {
         const Won won = std::get<Won>(verbs(thread).claim(request));
         failures.push_back({{}, won.run.id(), won.fence, permanent()});
       }
-      for (const auto& reply : verbs(thread).settle_all(in_turn(failures, thread)))
+      for (const auto& reply : verbs(thread).settle_all(with_lock_retry(failures, thread)))
         EXPECT_TRUE(std::get<Settled>(reply).dead_letter);
       // So that new ones are opened, too.
       if (thread > 0 || round % 5 > 0) continue;
@@ -86,7 +86,7 @@ TEST_F(PostgresOrder, KeysWhoseRunsOpenAgain) {
   for (int i = 0; i < kKeys; ++i) jobs.push_back(a_job(std::to_string(i)));
   for (int round = 1; round <= kRounds; ++round) {
     at_once(kThreads, [&](int thread) {
-      for (const auto& reply : verbs(thread).enqueue_all(in_turn(jobs, thread)))
+      for (const auto& reply : verbs(thread).enqueue_all(with_lock_retry(jobs, thread)))
         EXPECT_EQ(std::get<Enqueued>(reply).run.generation, static_cast<std::uint32_t>(round));
     });
     // Whoever found them open was answered before its transaction ended: until then they are passed over.
@@ -102,7 +102,7 @@ TEST_F(PostgresOrder, KeysWhoseRunsOpenAgain) {
     for (const Taken& each : taken) failures.push_back({{}, each.run.id(), each.fence, permanent()});
     std::atomic<int> changed{0};
     at_once(4, [&](int thread) {
-      for (const auto& reply : verbs(thread).settle_all(in_turn(failures, thread)))
+      for (const auto& reply : verbs(thread).settle_all(with_lock_retry(failures, thread)))
         changed += std::get<Settled>(reply).changed;
     });
     EXPECT_EQ(changed, kKeys);

@@ -11,7 +11,7 @@
 #include "integration/plan_kinds.hpp"
 #include "integration/plan_log.hpp"
 #include "integration/plan_walk.hpp"
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 #include "support/fault_proxy.hpp"
 
 namespace latchkey {
@@ -46,7 +46,7 @@ class Plans : public ::testing::Test {
     PostgresSettings settings;
     settings.url = url;
     settings.lanes = 1;
-    auto opened = migrations::open_postgres(std::move(settings), clock_, random_);
+    auto opened = migrate::open_postgres(std::move(settings), clock_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

@@ -86,7 +86,7 @@ TEST_F(PostgresShortcuts, CountersThatAnotherLaneTookAreDrawnAnew) {
 // As behind a pooler that was not recognised: the session knows none of the statements that a lane has named. All lanes
 // ask plainly then.
 TEST_F(PostgresShortcuts, StatementsThatASessionHasForgottenAreAskedPlainly) {
-  auto store = open(url(), {.many = 0});
+  auto store = open(url(), {.coalesce_below = 0});
   const auto claim_at_once = [&](const std::string& name) {
     std::vector<std::jthread> callers;
     std::atomic<int> won{0};

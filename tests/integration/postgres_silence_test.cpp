@@ -32,7 +32,7 @@ const std::vector<NamedRead>& reads() {
       {"find_latest", [](Store& store) { return error_of(store.find_latest({"acme", "f", "k", Digest{}})); }},
       {"list", [](Store& store) { return error_of(store.list({})); }},
       {"find_duplicates", [](Store& store) { return error_of(store.find_duplicates(id_of(1))); }},
-      {"census", [](Store& store) { return error_of(store.census()); }},
+      {"stats", [](Store& store) { return error_of(store.stats()); }},
       {"list_dead_letters", [](Store& store) { return error_of(store.records().list_dead_letters({})); }},
       {"find_dead_letter", [](Store& store) { return error_of(store.records().find_dead_letter({}, id_of(1))); }},
       {"list_members", [](Store& store) { return error_of(store.records().list_members(id_of(1), 10)); }},

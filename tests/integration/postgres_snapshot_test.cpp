@@ -9,7 +9,7 @@
 #include "base/random.hpp"
 #include "integration/plan_log.hpp"
 #include "integration/plan_walk.hpp"
-#include "migrations/open_postgres.hpp"
+#include "migrate/open_postgres.hpp"
 
 namespace latchkey {
 namespace {
@@ -36,7 +36,7 @@ class HeldSnapshot : public ::testing::Test {
     PostgresSettings settings;
     settings.url = url;
     settings.lanes = 1;
-    auto opened = migrations::open_postgres(std::move(settings), clock, random_);
+    auto opened = migrate::open_postgres(std::move(settings), clock, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }

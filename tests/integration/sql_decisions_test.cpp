@@ -147,7 +147,7 @@ std::string answer_of(const ClaimReply& reply) {
   if (const auto* won = std::get_if<Won>(&reply)) return won->repeated ? "won_before" : "again";
   if (std::holds_alternative<Busy>(reply)) return "busy";
   if (std::holds_alternative<NotDue>(reply)) return "not_due";
-  if (std::holds_alternative<Doubted>(reply)) return "doubted";
+  if (std::holds_alternative<InDoubtReply>(reply)) return "doubted";
   return std::holds_alternative<Replay>(reply) ? "replay" : "mismatch";
 }
 
@@ -214,9 +214,8 @@ TEST_F(SqlDecisions, NewClaims) {
     request.window = draw.of<Duration>({0ms, 1min, 24h});
     request.claim = draw.of({Uuid{}, id_of(600 + seed)});
     request.input = draw.of<std::string>({"", "in"});
-    const std::string total = request.retry.total == Duration::max()
-                                  ? ""
-                                  : ", \"total_ms\": " + std::to_string(request.retry.total.count());
+    const std::string total =
+        request.retry.total == Duration::max() ? "" : ", \"total_ms\": " + std::to_string(request.retry.total.count());
     const auto won = caller.row(
         "SELECT run, fence, status, attempt, generation, effect_key, repeated FROM latchkey.begin_run('f', $1, $2, $3, "
         "$4::bigint * interval '1 ms', $5::bigint * interval '1 ms', $6, call_id => $7, retry_policy => $8)",
@@ -261,7 +260,7 @@ TEST_F(SqlDecisions, Enqueues) {
         EXPECT_EQ(said, "reopen");
         expect_state(reopen->next, "d.next", from);
       } else {
-        const auto& reply = std::get<Stands>(decision).reply;
+        const auto& reply = std::get<KeepExisting>(decision).reply;
         const auto* stands = std::get_if<Enqueued>(&reply);
         EXPECT_EQ(said, !stands ? "mismatch" : stands->duplicate ? "duplicate" : "own");
         if (!stands) return;

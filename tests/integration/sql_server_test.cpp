@@ -27,7 +27,7 @@ class SqlServer : public PostgresStores {
   }
   Error refused(const std::string& at) {
     SystemRandom random;
-    const auto opened = migrations::open_postgres({.url = at}, clock_, random);
+    const auto opened = migrate::open_postgres({.url = at}, clock_, random);
     EXPECT_FALSE(opened);
     return opened ? Error{} : opened.error();
   }
@@ -80,7 +80,7 @@ void SqlServer::expect_serves(Store& store, const std::string& prefix) {
   EXPECT_TRUE(records.add_token(token));
   EXPECT_FALSE(records.list_tokens().value().empty());
   EXPECT_TRUE(records.revoke_token(token.id).value());
-  EXPECT_TRUE(store.census());
+  EXPECT_TRUE(store.stats());
   verbs.sweep();
   verbs.purge();
 }
@@ -244,9 +244,9 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
     return std::vector{swept, purged, its.take({.functions = {"f"}, .limit = 9, .session = id_of(5)}).size()};
   };
   const auto counted = [&](Store& store) {
-    const Census census = store.census().value();
+    const StoreStats stats = store.stats().value();
     const auto duplicates = store.find_duplicates(id).value();
-    return census.queued + census.running + census.in_doubt + census.unread_letters +
+    return stats.queued + stats.running + stats.in_doubt + stats.unread_letters +
            (duplicates ? duplicates->counts.size() : 0);
   };
   // It is asked for about once a second.

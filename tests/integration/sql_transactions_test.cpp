@@ -39,7 +39,7 @@ const std::vector<Program> kPrograms{
 };
 
 // Where the program is killed: before a step, with the step sent and unanswered, or after it.
-enum class Place { before, sent, after };
+enum class ConnectionOptions { before, sent, after };
 
 class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> {
  protected:
@@ -52,14 +52,15 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
   ~SqlKilled() override { admin.run("DROP TABLE effects"); }
 
   // Runs the steps; stops where begin_run did not win, and says what it answered.
-  static std::string follow(Sql& sql, const std::vector<std::string>& steps, std::size_t stop, Place place) {
+  static std::string follow(Sql& sql, const std::vector<std::string>& steps, std::size_t stop,
+                            ConnectionOptions place) {
     std::string run, fence;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       std::string step = steps[i];
       if (const auto at = step.find("{run}"); at != step.npos) step.replace(at, 5, run);
       if (const auto at = step.find("{fence}"); at != step.npos) step.replace(at, 7, fence);
-      if (i == stop && place == Place::before) ::raise(SIGKILL);
-      if (i == stop && place == Place::sent) {
+      if (i == stop && place == ConnectionOptions::before) ::raise(SIGKILL);
+      if (i == stop && place == ConnectionOptions::sent) {
         sql.send(step);
         ::raise(SIGKILL);
       }
@@ -76,7 +77,7 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
     return "done";
   }
 
-  void run_and_kill(std::size_t stop, Place place) {
+  void run_and_kill(std::size_t stop, ConnectionOptions place) {
     const pid_t child = ::fork();
     if (child == 0) {
       try {
@@ -139,10 +140,12 @@ TEST_P(SqlKilled, HasItsEffectExactlyOnce) {
   const auto& steps = GetParam().steps;
   for (const int times : {1, 2})
     for (std::size_t stop = 0; stop < steps.size(); ++stop)
-      for (const Place place : {Place::before, Place::sent, Place::after}) {
+      for (const ConnectionOptions place :
+           {ConnectionOptions::before, ConnectionOptions::sent, ConnectionOptions::after}) {
         SCOPED_TRACE(std::to_string(times) + " times at step " + std::to_string(stop) + ", place " +
                      std::to_string(static_cast<int>(place)));
-        admin.run("TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.settlements, latchkey.keys, latchkey.blocks");
+        admin.run(
+            "TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.settlements, latchkey.keys, latchkey.blocks");
         if (GetParam().is_job()) take_jobs();
         for (int i = 0; i < times; ++i) {
           killed_twice_ = i > 0;
@@ -151,7 +154,7 @@ TEST_P(SqlKilled, HasItsEffectExactlyOnce) {
           end_lease();
         }
         Sql other(url_as(role_));
-        const std::string said = follow(other, steps, steps.size(), Place::after);
+        const std::string said = follow(other, steps, steps.size(), ConnectionOptions::after);
         EXPECT_TRUE(said == "done" || said == "replayed" || said == "settled") << said;
         if (GetParam().is_job()) expect_others_untouched();
         EXPECT_EQ(admin.one("SELECT count(*) FROM effects"), "1");

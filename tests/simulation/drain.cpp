@@ -84,7 +84,7 @@ void World::check_suppressed() {
   for (const Run& run : list_all(engine->store())) {
     if (!run.head->guarded()) continue;
     const RunHead& head = *run.head;
-    const auto answer = engine->why({head.tenant, head.function, head.key, head.key_hash});
+    const auto answer = engine->explain_key({head.tenant, head.function, head.key, head.key_hash});
     if (!answer || !*answer || (*answer)->run.id() != run.id()) continue;
     std::uint64_t counted = 0;
     for (const DuplicateCount& one : (*answer)->suppressed.counts) counted += one.count;

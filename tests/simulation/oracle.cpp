@@ -54,7 +54,7 @@ bool is_answer(const ClaimReply& reply, const std::optional<Run>& latest, const 
     return row.claim == ClaimAnswer::busy && facts(busy->code).name == row.code && busy->retry_after > Duration{0};
   if (const auto* not_due = std::get_if<NotDue>(&reply))
     return row.claim == ClaimAnswer::not_due && not_due->retry_after > Duration{0};
-  if (std::holds_alternative<Doubted>(reply)) return row.claim == ClaimAnswer::in_doubt;
+  if (std::holds_alternative<InDoubtReply>(reply)) return row.claim == ClaimAnswer::in_doubt;
   if (const auto* replay = std::get_if<Replay>(&reply))
     return row.claim == ClaimAnswer::replay && replay->run.id() == latest->id() && replay->run.state == latest->state;
   return false;

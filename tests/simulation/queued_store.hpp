@@ -70,7 +70,7 @@ class QueuedStore final : public Store {
   Result<std::optional<Run>> find_latest(const KeyName& name) override { return pick().find_latest(name); }
   Result<Page> list(const ListQuery& query) override { return pick().list(query); }
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override { return pick().find_duplicates(id); }
-  Result<Census> census() override { return pick().census(); }
+  Result<StoreStats> stats() override { return pick().stats(); }
   Instant now() override {
     Instant latest{};
     for (Store* host : hosts_) latest = std::max(latest, host->now());

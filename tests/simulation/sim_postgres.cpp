@@ -54,11 +54,11 @@ void SimPostgres::open() {
     host.random = std::make_unique<SeededRandom>(dice_.next());
     const auto lanes = static_cast<unsigned>(1 + dice_.below(3));
     // Alone, it carries all that it can at once.
-    const std::size_t many = hosts_.size() == 1 ? 0 : PostgresSettings{}.many;
+    const std::size_t many = hosts_.size() == 1 ? 0 : PostgresSettings{}.coalesce_below;
     auto opened = PostgresStore::open({.url = url_,
                                        .lanes = lanes,
                                        .readers = 1,
-                                       .many = many,
+                                       .coalesce_below = many,
                                        .clock = &clock_,
                                        .close_max = std::chrono::milliseconds{200}},
                                       host_clock_, *host.random);

@@ -152,7 +152,7 @@ struct OnWire {
     return {facts(busy.code).http_status, std::string(facts(busy.code).name), busy.retry_after > 0ms};
   }
   WireAnswer operator()(const NotDue& wait) const { return {409, "NOT_DUE", wait.retry_after > 0ms}; }
-  WireAnswer operator()(const Doubted&) const { return {409, "OUTCOME_UNKNOWN", false}; }
+  WireAnswer operator()(const InDoubtReply&) const { return {409, "OUTCOME_UNKNOWN", false}; }
   WireAnswer operator()(const Replay&) const { return {200, "", false}; }
   WireAnswer operator()(const Mismatch&) const { return {422, "KEY_REUSED", false}; }
 };
@@ -168,7 +168,7 @@ std::optional<ClaimAnswer> classify(const ClaimReply& reply, const std::optional
   }
   if (std::holds_alternative<Busy>(reply)) return ClaimAnswer::busy;
   if (std::holds_alternative<NotDue>(reply)) return ClaimAnswer::not_due;
-  if (std::holds_alternative<Doubted>(reply)) return ClaimAnswer::in_doubt;
+  if (std::holds_alternative<InDoubtReply>(reply)) return ClaimAnswer::in_doubt;
   if (std::holds_alternative<Replay>(reply)) return ClaimAnswer::replay;
   return std::nullopt;
 }

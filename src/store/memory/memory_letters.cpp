@@ -76,11 +76,11 @@ bool MemoryTables::add_step(const DeadLetterMember& member, const MemberStep& st
   return false;
 }
 
-Census MemoryTables::census() const {
-  Census census = agenda_.census();
-  census.unread_letters = static_cast<std::uint64_t>(
+StoreStats MemoryTables::stats() const {
+  StoreStats stats = ready_index_.stats();
+  stats.unread_letters = static_cast<std::uint64_t>(
       std::ranges::count_if(letters, [](const auto& letter) { return !letter.second.entry.acknowledged_at; }));
-  return census;
+  return stats;
 }
 
 void MemoryTables::erase_members(RunId run) {

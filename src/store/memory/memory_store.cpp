@@ -80,9 +80,9 @@ Result<std::optional<Duplicates>> MemoryStore::find_duplicates(RunId id) {
   return tables_.find_duplicates(id);
 }
 
-Result<Census> MemoryStore::census() {
+Result<StoreStats> MemoryStore::stats() {
   const std::lock_guard lock(mutex_);
-  return tables_.census();
+  return tables_.stats();
 }
 
 std::optional<Instant> MemoryStore::next_deadline() {

@@ -28,7 +28,7 @@ class MemoryStore final : public Store, private Records {
   Result<std::optional<Run>> find_latest(const KeyName& name) override;
   Result<Page> list(const ListQuery& query) override;
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
-  Result<Census> census() override;
+  Result<StoreStats> stats() override;
   Instant now() override { return clock_.now(); }
   std::optional<Instant> next_deadline() override;
   Records& records() override { return *this; }

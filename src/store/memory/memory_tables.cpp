@@ -27,16 +27,16 @@ RunId MemoryTables::next_id(Instant now) { return make_uuid_v7(now, ++counter_, 
 void MemoryTables::insert(const Run& run) {
   runs_.emplace(uuid_counter(run.id()), run);
   if (run.head->guarded()) keys_[run.head->key_hash] = run.id();
-  agenda_.add(run);
+  ready_index_.add(run);
 }
 
 void MemoryTables::update(const Run& before, const Run& after) {
-  agenda_.remove(before);
+  ready_index_.remove(before);
   runs_.at(uuid_counter(after.id())) = after;
-  agenda_.add(after);
+  ready_index_.add(after);
 }
 
-void MemoryTables::point_key(const Run& run) { keys_[run.head->key_hash] = run.id(); }
+void MemoryTables::set_latest_run_of_key(const Run& run) { keys_[run.head->key_hash] = run.id(); }
 
 void MemoryTables::erase(const Run& run) {
   if (const auto key = keys_.find(run.head->key_hash); key != keys_.end() && key->second == run.id()) keys_.erase(key);

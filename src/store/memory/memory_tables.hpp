@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/random.hpp"
-#include "store/agenda.hpp"
+#include "store/ready_index.hpp"
 #include "store/tables.hpp"
 
 namespace latchkey {
@@ -22,10 +22,12 @@ class MemoryTables final : public Tables {
   void draw_fence() override { ++fence_; }
   void insert(const Run& run) override;
   void update(const Run& before, const Run& after) override;
-  void point_key(const Run& run) override;
+  void set_latest_run_of_key(const Run& run) override;
   void erase(const Run& run) override;
-  std::vector<RunId> ready(const TakeRequest& request, Instant now) override { return agenda_.ready(request, now); }
-  std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return agenda_.overdue(now, limit); }
+  std::vector<RunId> ready(const TakeRequest& request, Instant now) override {
+    return ready_index_.ready(request, now);
+  }
+  std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return ready_index_.overdue(now, limit); }
   PurgeSlice purge_candidates(Instant made_by, std::uint32_t limit) override;
   bool has_waits() override { return !waits_.empty(); }
   void add_wait(RunId predecessor, RunId dependent) override { waits_[predecessor].insert(dependent); }
@@ -43,8 +45,8 @@ class MemoryTables final : public Tables {
   void add_duplicates(const DuplicateNote& note) override;
 
   Page list(const ListQuery& query) const;
-  Census census() const;
-  std::optional<Instant> next_deadline() const { return agenda_.next_deadline(); }
+  StoreStats stats() const;
+  std::optional<Instant> next_deadline() const { return ready_index_.next_deadline(); }
   std::optional<Duplicates> find_duplicates(RunId id) const;
 
   struct Letter {
@@ -62,7 +64,7 @@ class MemoryTables final : public Tables {
   std::map<Digest, RunId> keys_;
   std::map<RunId, std::set<RunId>> waits_;
   std::map<RunId, Duplicates> duplicates_;
-  Agenda agenda_;
+  ReadyIndex ready_index_;
   std::uint64_t purged_to_ = 0;
 };
 

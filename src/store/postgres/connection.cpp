@@ -33,7 +33,7 @@ std::string describe_limit(Duration limit) { return fmt::format("no answer withi
 
 }  // namespace
 
-Task<bool> Waits::wait(Socket& socket, Socket::wait_type what) {
+Task<bool> SocketWaiters::wait(Socket& socket, Socket::wait_type what) {
   if (has_ended_) co_return false;
   waiting_.emplace(&socket, 0);
   boost::system::error_code problem;
@@ -44,7 +44,7 @@ Task<bool> Waits::wait(Socket& socket, Socket::wait_type what) {
   co_return !problem;
 }
 
-void Waits::pass_moment(Patience patience) {
+void SocketWaiters::on_tick(Patience patience) {
   for (auto& [socket, moments] : waiting_) moments += 1;
   if (!waiting_.empty()) unheard_ += 1;
   if (patience == Patience::endless) return;
@@ -54,7 +54,7 @@ void Waits::pass_moment(Patience patience) {
     if (has_ended_ || moments >= kSilence) socket->cancel();
 }
 
-Task<std::unique_ptr<Connection>> Connection::connect(Waits& waits, std::string url, Duration limit) {
+Task<std::unique_ptr<Connection>> Connection::connect(SocketWaiters& waits, std::string url, Duration limit) {
   const auto executor = co_await asio::this_coro::executor;
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle(PQconnectStart(url.c_str()), &PQfinish);
   if (!handle) throw std::bad_alloc();
@@ -84,7 +84,7 @@ Task<std::unique_ptr<Connection>> Connection::connect(Waits& waits, std::string 
   co_return std::unique_ptr<Connection>(new Connection(waits, handle.release(), executor));
 }
 
-Connection::Connection(Waits& waits, PGconn* handle, asio::any_io_executor executor)
+Connection::Connection(SocketWaiters& waits, PGconn* handle, asio::any_io_executor executor)
     : waits_(waits), handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), limit_(executor) {
   PQsetNoticeReceiver(
       handle,
@@ -108,7 +108,7 @@ void Connection::raise(const std::string& why) {
 }
 
 const std::string* Connection::name_of(const Statement& statement, const std::vector<Oid>& types) {
-  if (!keeps_plans_ || statement.sql.size() < kNamedFrom) return nullptr;
+  if (!uses_prepared_statements_ || statement.sql.size() < kNamedFrom) return nullptr;
   if (const auto known = names_.find(statement.sql); known != names_.end()) return &known->second;
   if (names_.size() >= kNamesMost) return nullptr;
   const std::string name = name_by_text(statement.sql, types);

@@ -1,8 +1,8 @@
 // Connection: one connection to PostgreSQL, driven by coroutines of one io_context; it has no thread. Statements that
 // are queued go out together, in libpq's pipeline mode: a batch costs one round trip, not one per statement.
 //
-// Statements are parsed anew each time until keep_plans(): behind a pooler in transaction mode the next one may be
-// answered by a session that has never heard of this one's.
+// Statements are parsed anew each time until enable_prepared_statements(): behind a pooler in transaction mode the next
+// one may be answered by a session that has never heard of this one's.
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -24,7 +24,7 @@ namespace latchkey::pg {
 // longer. Not safe from other threads; outlives the connections.
 //
 // It counts moments, not the time since anybody decided to stop: a server that answers is waited for as ever.
-class Waits {
+class SocketWaiters {
  public:
   using Socket = boost::asio::posix::stream_descriptor;
   static constexpr Duration kMoment = std::chrono::milliseconds{100};
@@ -37,7 +37,7 @@ class Waits {
   // Whether it is ready: not, when it gave up.
   Task<bool> wait(Socket& socket, Socket::wait_type what);
   // A moment has passed: to be told from when on it matters. From one patience to the next only.
-  void pass_moment(Patience patience);
+  void on_tick(Patience patience);
   bool are_last() const { return are_last_; }
   bool has_ended() const { return has_ended_; }
 
@@ -51,7 +51,7 @@ class Waits {
 class Connection {
  public:
   // Throws Failure; also when it takes longer than that.
-  static Task<std::unique_ptr<Connection>> connect(Waits& waits, std::string url, Duration limit);
+  static Task<std::unique_ptr<Connection>> connect(SocketWaiters& waits, std::string url, Duration limit);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -66,12 +66,12 @@ class Connection {
   // Whether the session with that process is this connection's own: no pooler lends it.
   bool is_served_by(std::int64_t process) const { return PQbackendPID(handle_.get()) == process; }
   // From now on statements are parsed and planned once, and named by their text.
-  void keep_plans() { keeps_plans_ = true; }
-  bool does_keep_plans() const { return keeps_plans_; }
+  void enable_prepared_statements() { uses_prepared_statements_ = true; }
+  bool uses_prepared_statements() const { return uses_prepared_statements_; }
   bool is_lost() const { return lost_ || PQstatus(handle_.get()) == CONNECTION_BAD; }
 
  private:
-  Connection(Waits& waits, PGconn* handle, boost::asio::any_io_executor executor);
+  Connection(SocketWaiters& waits, PGconn* handle, boost::asio::any_io_executor executor);
   Task<void> wait(boost::asio::posix::stream_descriptor::wait_type what);
   Task<void> send_all();
   Task<PGresult*> next_result();
@@ -84,13 +84,13 @@ class Connection {
   // The name it is kept by; sends it first if it is new. None: it is not worth a name.
   const std::string* name_of(const Statement& statement, const std::vector<Oid>& types);
 
-  Waits& waits_;
+  SocketWaiters& waits_;
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle_;
   boost::asio::posix::stream_descriptor socket_;
   // What is on its way: a statement's text where that is to be kept by a name, none where it is carried out.
   std::vector<std::optional<std::string>> added_;
   std::unordered_map<std::string, std::string> names_;
-  bool keeps_plans_ = false;
+  bool uses_prepared_statements_ = false;
   Limit limit_;
   Duration allowed_{};    // for this run()
   bool is_over_ = false;  // the time of this run()

@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "store/postgres/places.hpp"
+#include "store/postgres/run_layout.hpp"
 
 namespace latchkey::pg {
 

@@ -67,7 +67,7 @@ bool is_name(const std::string& host) {
 
 }  // namespace
 
-Task<std::string> look_up(Waits& waits, std::string conninfo, Duration limit) {
+Task<std::string> look_up(SocketWaiters& waits, std::string conninfo, Duration limit) {
   auto settings = read_settings(conninfo);
   if (!settings || !settings->contains("host") || settings->contains("hostaddr")) co_return conninfo;
   const std::string name = (*settings)["host"];
@@ -75,10 +75,10 @@ Task<std::string> look_up(Waits& waits, std::string conninfo, Duration limit) {
   const auto lookup = std::make_shared<Lookup>();
   std::thread([lookup, name] { lookup->run(name); }).detach();
   const auto executor = co_await boost::asio::this_coro::executor;
-  Waits::Socket event(executor, lookup->event());
+  SocketWaiters::Socket event(executor, lookup->event());
   Limit timer(executor);
   timer.set(limit, [&] { event.cancel(); });
-  co_await waits.wait(event, Waits::Socket::wait_read);
+  co_await waits.wait(event, SocketWaiters::Socket::wait_read);
   event.release();
   const std::string failed = "could not translate host name \"" + name + "\" to address: ";
   if (!lookup->is_done()) throw Failure("", failed + "no answer", true);

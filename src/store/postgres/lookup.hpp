@@ -12,6 +12,6 @@ namespace latchkey::pg {
 
 // The same with the addresses that its one host has now; as it was, where it names none, or names it by an address or a
 // socket's folder. The name stays: TLS checks it. Throws Failure, also when it takes longer than that.
-Task<std::string> look_up(Waits& waits, std::string conninfo, Duration limit);
+Task<std::string> look_up(SocketWaiters& waits, std::string conninfo, Duration limit);
 
 }  // namespace latchkey::pg

@@ -23,9 +23,9 @@ std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
   const auto list = ready_.find(name);
   if (list == ready_.end()) {
     needs_.ready[name].count += request.limit;
-    throw Missing{};
+    throw NeedsRead{};
   }
-  const auto& [items, are_all, no_late] = list->second;
+  const auto& [items, are_all, exclude_past_retry_deadline] = list->second;
   // Another take of this batch may have had it.
   const auto may_be_ready = [&](Seq seq) {
     const auto known = runs_.find(seq);
@@ -39,20 +39,20 @@ std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
   for (const ReadyItem& item : items)
     for (Seq seq = item.lo; seq <= item.hi && found.size() < request.limit; ++seq) {
       if (!may_be_ready(seq)) continue;
-      if (left_out_.contains(seq)) {
+      if (deferred_.contains(seq)) {
         leaves_out = true;
       } else {
         found.push_back(seq);
       }
     }
   // However many are left out, others may wait behind them.
-  const bool may_be_more = !are_all || (leaves_out && !no_late);
+  const bool may_be_more = !are_all || (leaves_out && !exclude_past_retry_deadline);
   if (found.size() < request.limit && may_be_more) {
     ReadyWish& wish = needs_.ready[name];
     wish.count += request.limit;
     wish.is_second = true;
-    wish.no_late |= leaves_out;
-    throw Missing{};
+    wish.exclude_past_retry_deadline |= leaves_out;
+    throw NeedsRead{};
   }
   need_all(found);
   std::vector<RunId> ids;
@@ -64,7 +64,7 @@ std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
 std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
   if (!overdue_) {
     needs_.overdue = std::max(needs_.overdue, limit);
-    throw Missing{};
+    throw NeedsRead{};
   }
   std::vector<Seq> found;
   for (const ReadyItem& item : *overdue_)
@@ -84,33 +84,33 @@ std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
 }
 
 // What one lacks is asked for together with what the others lack, when all have been tried.
-bool PgTables::do_apart(RunId run, const std::function<void()>& act) {
+bool PgTables::try_isolated(RunId run, const std::function<void()>& act) {
   const std::size_t steps = undo_.size(), runs = undo_runs_.size();
   try {
     act();
-  } catch (const Missing&) {
+  } catch (const NeedsRead&) {
     undo_to(steps, runs);
-    go_again();
+    request_another_round();
     return false;
-  } catch (const Held&) {
+  } catch (const LockContended&) {
     if (!LK_SEEDED(left_out_half_done)) undo_to(steps, runs);
-    left_out_.insert(seq_in(run));
+    deferred_.insert(seq_in(run));
     return false;
   }
-  left_out_.erase(seq_in(run));
+  deferred_.erase(seq_in(run));
   return true;
 }
 
-PgTables::LeftOut PgTables::left_out() const {
-  LeftOut out{.runs = left_out_, .blocks = {}};
-  for (auto at = left_out_.begin(); at != left_out_.end();) {
+PgTables::DeferredRuns PgTables::left_out() const {
+  DeferredRuns out{.runs = deferred_, .blocks = {}};
+  for (auto at = deferred_.begin(); at != deferred_.end();) {
     const Block* block = find_block(*at);
     if (!block) {
       ++at;
       continue;
     }
-    const auto end = left_out_.upper_bound(block->hi);
-    if (std::distance(left_out_.lower_bound(block->lo), end) == block->hi - block->lo + 1)
+    const auto end = deferred_.upper_bound(block->hi);
+    if (std::distance(deferred_.lower_bound(block->lo), end) == block->hi - block->lo + 1)
       out.blocks.emplace_back(block->lo, block->hi);
     at = end;
   }
@@ -129,7 +129,7 @@ void PgTables::find_letters_of(const std::vector<Seq>& locked, Seq from, Seq to)
   }
   if (!all) {
     needs_.questions.emplace_back(name, question());
-    throw Missing{};
+    throw NeedsRead{};
   }
   const Rows& rows = ask(name, question);
   letters_of_.clear();
@@ -153,7 +153,7 @@ Statement find_old_names(Instant before) {
 
 }  // namespace
 
-void plan_old_names(Needs& needs, Instant before) { needs.questions.emplace_back(kOldNames, find_old_names(before)); }
+void plan_old_names(ReadSet& needs, Instant before) { needs.questions.emplace_back(kOldNames, find_old_names(before)); }
 
 bool PgTables::erase_old_names(Instant before) {
   const Rows& rows = ask(kOldNames, [&] { return find_old_names(before); });

@@ -1,4 +1,4 @@
-// The lanes: connections that each take what waits, and carry it through one transaction.
+// The lanes: connections that each take what waits, and execute_once it through one transaction.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -10,17 +10,17 @@ namespace latchkey {
 using namespace pg;
 
 // Whether one batch has room for all that waits, and it is not worth a lane of its own.
-bool PostgresStore::are_few_waiting() const {
+bool PostgresStore::is_small_backlog() const {
   std::size_t requests = 0, commands = 0, bytes = 0;
   for (const auto& command : waiting_) {
     requests += command->requests;
     bytes += command->bytes;
-    if (requests >= settings_.many || ++commands >= settings_.batch || bytes >= kBatchBytes) return false;
+    if (requests >= settings_.coalesce_below || ++commands >= settings_.batch || bytes >= kBatchBytes) return false;
   }
   return requests > 0;
 }
 
-PostgresStore::Batch PostgresStore::take_waiting() {
+PostgresStore::Batch PostgresStore::take_backlog() {
   Batch batch;
   for (std::size_t bytes = 0; !waiting_.empty() && batch.size() < settings_.batch && bytes < kBatchBytes;) {
     bytes += waiting_.front()->bytes;
@@ -35,14 +35,15 @@ Task<PostgresStore::Batch> PostgresStore::next_batch() {
   while (true) {
     {
       const std::lock_guard lock(mutex_);
-      const bool waits_for_more = !closing_ && under_way_.are_soon_back(host_.elapsed()) && are_few_waiting();
+      const bool waits_for_more =
+          !closing_ && coalescing_.should_wait_for_inflight(host_.elapsed()) && is_small_backlog();
       if (!waits_for_more) {
-        batch = take_waiting();
+        batch = take_backlog();
         if (!batch.empty() || closing_) co_return batch;
-      } else if (!std::exchange(looks_again_, true)) {
+      } else if (!std::exchange(coalesce_timer_set_, true)) {
         // Those that are under way may not come back as soon.
-        look_again_.set(kLookAgain, [this] {
-          looks_again_ = false;
+        coalesce_timer_.set(kCoalesceRecheck, [this] {
+          coalesce_timer_set_ = false;
           wake_.ring();
         });
       }
@@ -58,48 +59,48 @@ Task<void> PostgresStore::work() {
     if (batch.empty()) break;
     std::size_t requests = 0;
     for (const auto& command : batch) requests += command->requests;
-    const auto lane = under_way_.set_out(requests, host_.elapsed());
+    const auto lane = coalescing_.batch_started(requests, host_.elapsed());
     co_await apply_batch(connection, std::move(batch));
-    under_way_.come_back(lane);
+    coalescing_.batch_finished(lane);
   }
-  lanes_left_ -= 1;
+  writers_left_ -= 1;
   refuse_.ring();
-  slow_wake_.ring();
+  contended_wake_.ring();
   news_.ring();
   tick_.ring();
 }
 
 // What somebody else's open transaction holds up: asked for again and again, apart from all that it does not hold up.
-Task<void> PostgresStore::work_slowly() {
+Task<void> PostgresStore::run_contended_writer() {
   std::unique_ptr<Connection> connection;
-  while (!slow_.empty() || lanes_left_ > 0) {
-    if (slow_.empty() && held_.empty() && held_letters_.empty()) {
-      co_await slow_wake_.wait();
+  while (!parked_.empty() || writers_left_ > 0) {
+    if (parked_.empty() && contended_keys_.empty() && contended_dead_letters_.empty()) {
+      co_await contended_wake_.wait();
       continue;
     }
-    co_await host_.wait(kSlowPause);
-    co_await look_at_held(connection);
-    Batch batch = pick_slow();
-    if (!batch.empty()) co_await apply_batch(connection, std::move(batch), Pace::slow);
+    co_await host_.wait(kContendedPause);
+    co_await probe_contended(connection);
+    Batch batch = next_contended_batch();
+    if (!batch.empty()) co_await apply_batch(connection, std::move(batch), WriterKind::contended);
   }
-  works_slowly_ = false;
+  runs_contended_writer_ = false;
   news_.ring();
 }
 
 // Those that may be tried again: one of each tenant, then another of each. Who has waited for too long is refused.
-PostgresStore::Batch PostgresStore::pick_slow() {
+PostgresStore::Batch PostgresStore::next_contended_batch() {
   const bool closing = is_closing();
   const Duration now = host_.elapsed();
   std::map<std::string, std::deque<std::unique_ptr<PgCommand>>> ready;
-  for (Slow& one : std::exchange(slow_, {})) {
+  for (ParkedCommand& one : std::exchange(parked_, {})) {
     if (closing || now - one.since > settings_.patience) {
-      const Error held = refuse_held();
+      const Error held = lock_contended_error();
       one.command->finish(&held);
       continue;
     }
     one.command->held_since = one.since;
     const bool waits = is_held(*one.command);
-    waits ? put_aside(std::move(one.command)) : ready[one.command->tenant].push_back(std::move(one.command));
+    waits ? park(std::move(one.command)) : ready[one.command->tenant].push_back(std::move(one.command));
   }
   Batch batch;
   while (!ready.empty() && batch.size() < settings_.batch)
@@ -109,14 +110,14 @@ PostgresStore::Batch PostgresStore::pick_slow() {
       of = of->second.empty() ? ready.erase(of) : std::next(of);
     }
   for (auto& [tenant, rest] : ready)
-    for (auto& command : rest) put_aside(std::move(command));
+    for (auto& command : rest) park(std::move(command));
   return batch;
 }
 
-void PostgresStore::put_aside(std::unique_ptr<PgCommand> command) {
+void PostgresStore::park(std::unique_ptr<PgCommand> command) {
   const Duration since = command->held_since.value_or(host_.elapsed());
-  slow_.push_back({std::move(command), since});
-  slow_wake_.ring();
+  parked_.push_back({std::move(command), since});
+  contended_wake_.ring();
 }
 
 bool PostgresStore::is_closing() {
@@ -126,10 +127,10 @@ bool PostgresStore::is_closing() {
 
 // While the database cannot be reached all lanes may be busy with what they have, for as long as commits are unknown.
 // What waits behind that is refused by its own time.
-Task<void> PostgresStore::refuse_waiting() {
+Task<void> PostgresStore::reject_waiting() {
   Limit timer(context_.get_executor());
-  while (lanes_left_ > 0) {
-    timer.set(kRefuseEvery, [this] { refuse_.ring(); });
+  while (writers_left_ > 0) {
+    timer.set(kRejectEvery, [this] { refuse_.ring(); });
     co_await refuse_.wait();
     if (!outage_since_) continue;
     Batch late;

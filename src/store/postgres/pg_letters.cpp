@@ -19,11 +19,11 @@ std::string name_of(std::string_view what, const Uuid& id, std::string_view more
 
 Uuid PgTables::add_dead_letter(const Run& run) {
   const LetterName name{run.head->tenant, run.head->function};
-  if (busy_letters_.contains(name)) throw Held{};
+  if (busy_letters_.contains(name)) throw LockContended{};
   const auto at = letters_.find(name);
   if (at == letters_.end()) {
     needs_.letters.insert(name);
-    throw Missing{};
+    throw NeedsRead{};
   }
   const DeadLetterMember member = describe_member(run);
   DeadLetter letter = at->second.now ? *at->second.now : open_entry(next_id(member.at), run);
@@ -51,7 +51,7 @@ std::optional<Uuid> PgTables::dead_letter_of(const Run& run) {
 }
 
 std::optional<DeadLetter> PgTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  const Rows& rows = ask_locked(name_of("letter", id, tenant.value_or("")), [&] {
+  const Rows& rows = query_for_update(name_of("letter", id, tenant.value_or("")), [&] {
     return Statement{sql().find_letter, Params().add(seq_in(id)).add(id).add_or_null(tenant)};
   });
   return rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0));
@@ -129,8 +129,8 @@ bool PgTables::add_token(const TokenRecord& token) {
 }
 
 bool PgTables::revoke_token(const std::string& id, Instant now) {
-  const Rows& rows =
-      ask_locked("revoke:" + id, [&] { return Statement{sql().when_revoked, Params().add(std::string_view(id))}; });
+  const Rows& rows = query_for_update(
+      "revoke:" + id, [&] { return Statement{sql().when_revoked, Params().add(std::string_view(id))}; });
   if (rows.empty()) return false;
   if (rows.is_null(0, 0)) write({sql().revoke_token, Params().add(std::string_view(id)).add(to_ms(now))});
   return true;
@@ -149,9 +149,9 @@ void PgTables::add_all_duplicates(std::span<const DuplicateNote> notes) {
   const auto question = [&](const std::string& text) {
     return [&seqs, &text] { return Statement{text, Params().add(seqs)}; };
   };
-  const Rows& held = ask("noted:" + name, question(sql().hold_noted));
-  const Rows& there = ask("noted there:" + name, question(sql().find_noted));
-  if (there.size() > held.size()) throw Held{};
+  const Rows& held = ask("noted:" + name, question(sql().lock_run_heads));
+  const Rows& there = ask("noted there:" + name, question(sql().find_run_heads));
+  if (there.size() > held.size()) throw LockContended{};
   const Rows& stored = ask("duplicates:" + name, question(sql().read_seen));
   std::map<RunId, std::string_view> tenants;
   for (int row = 0; row < held.size(); ++row) tenants.emplace(held.uuid(row, 1), held.bytes(row, 2));

@@ -61,7 +61,7 @@ ReadyItem item_of(const Block& block) { return {block.priority, block.due_at, bl
 // What is done with each result of a round trip, in order.
 class PostgresStore::Loading {
  public:
-  Loading(PostgresStore& store, Connection& connection, PgTables& tables, Needs needs, bool waits)
+  Loading(PostgresStore& store, Connection& connection, PgTables& tables, ReadSet needs, bool waits)
       : store_(store),
         connection_(connection),
         tables_(tables),
@@ -78,16 +78,17 @@ class PostgresStore::Loading {
   }
 
   void add_keys() {
-    if (!needs_.keys.empty())
-      add({sql().peek_keys, Params().add(column_of(needs_.keys.sorted(), Type::uuid))}, [this](const Rows& rows) {
-        for (const Uuid& key : needs_.keys.sorted()) tables_.load_no_key(key);
-        for (int row = 0; row < rows.size(); ++row) tables_.load_peeked(rows.uuid(row, 0), read_run(rows, row, 1));
-      });
-    if (needs_.held_keys.empty()) return;
+    if (!needs_.keys_snapshot.empty())
+      add({sql().peek_keys, Params().add(column_of(needs_.keys_snapshot.sorted(), Type::uuid))},
+          [this](const Rows& rows) {
+            for (const Uuid& key : needs_.keys_snapshot.sorted()) tables_.load_no_key(key);
+            for (int row = 0; row < rows.size(); ++row) tables_.load_peeked(rows.uuid(row, 0), read_run(rows, row, 1));
+          });
+    if (needs_.keys_for_update.empty()) return;
     // Those that somebody else holds are found by the second.
-    const Params keys = Params().add(column_of(needs_.held_keys.sorted(), Type::uuid));
+    const Params keys = Params().add(column_of(needs_.keys_for_update.sorted(), Type::uuid));
     add({sql().hold_keys, keys}, [this](const Rows& rows) {
-      for (const Uuid& key : needs_.held_keys.sorted()) tables_.load_held_key(key, std::nullopt);
+      for (const Uuid& key : needs_.keys_for_update.sorted()) tables_.load_held_key(key, std::nullopt);
       for (int row = 0; row < rows.size(); ++row) tables_.load_held_key(rows.uuid(row, 0), rows.integer(row, 1));
     });
     add({sql().find_keys, keys}, [this](const Rows& rows) {
@@ -131,11 +132,11 @@ class PostgresStore::Loading {
       const Params params = Params().add(std::string_view(name.first)).add(std::string_view(name.second));
       add({sql().find_open_letter + lock_, params}, [this, name](const Rows& rows) {
         tables_.load_letter(name, rows.empty() ? std::nullopt : std::optional(read_letter(rows, 0)));
-        if (!rows.empty()) store_.held_letters_.erase(name);
+        if (!rows.empty()) store_.contended_dead_letters_.erase(name);
       });
       // One that somebody else holds is found by this only; one that somebody is making, by having met it.
       add({sql().find_open_number, params}, [this, name](const Rows& rows) {
-        if (!rows.empty() || store_.held_letters_.contains(name)) tables_.load_existing_letter(name);
+        if (!rows.empty() || store_.contended_dead_letters_.contains(name)) tables_.load_existing_letter(name);
       });
     }
   }
@@ -161,9 +162,10 @@ class PostgresStore::Loading {
                           .hi = rows.integer(row, 0)});
     };
     // Where somebody is known to hold what they need, late ones are the sweep's.
-    const bool no_late = wish.no_late || !store_.find_left_out().runs.empty();
-    const std::string timely =
-        no_late ? " AND (s.deadline IS NULL OR s.deadline > " + store_now("$3") + ")" : std::string();
+    const bool exclude_past_retry_deadline = wish.exclude_past_retry_deadline || !store_.deferred_runs().runs.empty();
+    const std::string timely = exclude_past_retry_deadline
+                                   ? " AND (s.deadline IS NULL OR s.deadline > " + store_now("$3") + ")"
+                                   : std::string();
     const std::string of_blocks = "SELECT " + sql().block_columns;
     const std::string of_states = "SELECT s.seq, " + sql().state_columns + ", s.priority";
     if (name.tenant) {
@@ -180,9 +182,10 @@ class PostgresStore::Loading {
           load_states);
     }
     // Behind the last of them.
-    handlers_.back() = [this, name, items, are_all, no_late, last = handlers_.back()](const Rows& rows) {
+    handlers_.back() = [this, name, items, are_all, exclude_past_retry_deadline,
+                        last = handlers_.back()](const Rows& rows) {
       last(rows);
-      tables_.load_ready(name, {std::move(*items), *are_all, no_late});
+      tables_.load_ready(name, {std::move(*items), *are_all, exclude_past_retry_deadline});
     };
   }
 
@@ -231,7 +234,7 @@ class PostgresStore::Loading {
     const std::string now = store_now("$2");
     Params of_blocks = Params().add(std::int64_t{needs_.overdue}).add(own_now()), of_states = of_blocks;
     // Only where there are such: what is usual is asked as it always was.
-    const PgTables::LeftOut out = store_.find_left_out();
+    const PgTables::DeferredRuns out = store_.deferred_runs();
     std::string but_blocks, but_states;
     if (!out.blocks.empty()) {
       but_blocks = " AND (b.lo, b.hi) NOT IN (SELECT u.lo, u.hi FROM unnest($3, $4) AS u(lo, hi))";
@@ -285,11 +288,11 @@ class PostgresStore::Loading {
 
   // Everything, in the one order in which locks are taken. Fences come last: so that what is drawn is above what the
   // last owners of what is locked drew.
-  Task<void> run(Attempt& attempt, Instant& now) {
+  Task<void> run(BatchExecution& execution, Instant& now) {
     for (Statement& write : tables_.take_writes()) add(write);
     add_keys();
     add_runs(needs_.runs, lock_);
-    add_runs(needs_.held, skip_);
+    add_runs(needs_.runs_nowait, skip_);
     add_heads();
     add_waits();
     add_letters();
@@ -297,22 +300,22 @@ class PostgresStore::Loading {
     add_overdue();
     for (auto& [name, question] : needs_.questions) {
       add(question);
-      questions_.push_back(handlers_.size() - 1);
+      deadline_queries_.push_back(handlers_.size() - 1);
     }
     add_counters();
     const auto fences = std::make_shared<Counters>();
     add_more_fences(fences);
-    const bool asks_place = !connection_.does_keep_plans();
+    const bool asks_place = !connection_.uses_prepared_statements();
     add({asks_place ? sql().end_load_and_place : sql().end_load, {}}, [&, asks_place, fences](const Rows& rows) {
-      if (asks_place && rows.bytes(0, 5) != store_.place_)
+      if (asks_place && rows.bytes(0, 5) != store_.server_identity_)
         throw Failure("", "another server answers than the one that was connected to", true);
       fences->add(static_cast<std::uint64_t>(rows.integer(0, 0)));
       tables_.load_fences(std::move(*fences));
       // A pooler that shows its server's process as its own would have us use others' sessions.
-      if (connection_.does_keep_plans() && !connection_.is_served_by(rows.integer(0, 2)))
+      if (connection_.uses_prepared_statements() && !connection_.is_served_by(rows.integer(0, 2)))
         throw Failure("26000", "another session answers than the one that was connected to", false);
       // Anew each time: what a later round finds may have been written after the first.
-      attempt.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
+      execution.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
       store_.see_clock(from_ms(rows.integer(0, 1)), rows.integer(0, 4));
       now = store_.clock_->now();
     });
@@ -320,9 +323,9 @@ class PostgresStore::Loading {
     results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(handlers_.size()));  // BEGIN and SET
     for (std::size_t i = 0; i < results.size(); ++i) handlers_[i](results[i]);
     tables_.end_load(needs_.runs.sorted());
-    tables_.end_load_held(needs_.held.sorted());
-    for (std::size_t i = 0; i < questions_.size(); ++i)
-      tables_.load_answer(needs_.questions[i].first, std::move(results[questions_[i]]));
+    tables_.end_load_held(needs_.runs_nowait.sorted());
+    for (std::size_t i = 0; i < deadline_queries_.size(); ++i)
+      tables_.load_answer(needs_.questions[i].first, std::move(results[deadline_queries_[i]]));
   }
 
  private:
@@ -346,19 +349,19 @@ class PostgresStore::Loading {
   PostgresStore& store_;
   Connection& connection_;
   PgTables& tables_;
-  Needs needs_;
+  ReadSet needs_;
   const char* const skip_;
   const char* const lock_;
   std::vector<std::function<void(const Rows&)>> handlers_;
-  std::vector<std::size_t> questions_;
+  std::vector<std::size_t> deadline_queries_;
 };
 
 // Rows of the first round are waited for, in one order; those of later ones are not, or two batches could wait for each
 // other.
-Task<void> PostgresStore::load(Connection& connection, PgTables& tables, Needs needs, bool first, Attempt& attempt,
-                               Instant& now) {
-  Loading loading(*this, connection, tables, std::move(needs), first && !attempt.skips);
-  co_await loading.run(attempt, now);
+Task<void> PostgresStore::load(Connection& connection, PgTables& tables, ReadSet needs, bool first,
+                               BatchExecution& execution, Instant& now) {
+  Loading loading(*this, connection, tables, std::move(needs), first && !execution.skips);
+  co_await loading.run(execution, now);
 }
 
 }  // namespace latchkey

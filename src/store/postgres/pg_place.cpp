@@ -32,11 +32,11 @@ std::string settings_for(Lasting lasting) {
 }  // namespace
 
 Task<std::unique_ptr<Connection>> PostgresStore::connect() {
-  auto connection = co_await connect_plainly();
+  auto connection = co_await open_connection();
   std::optional<Failure> failure;
   try {
-    co_await look_around(*connection);
-    if (keeps_plans_) co_await settle_in(*connection);
+    co_await check_server_identity(*connection);
+    if (uses_prepared_statements_) co_await configure_session(*connection);
   } catch (const Failure& found) {
     failure.emplace(found.state, found.what(), true);  // whatever it was: there is no connection
   }
@@ -45,7 +45,7 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect() {
 }
 
 // The first host that answers.
-Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
+Task<std::unique_ptr<Connection>> PostgresStore::open_connection() {
   const auto hosts = split_hosts(settings_.url);
   for (std::size_t i = 0;; ++i) {
     std::optional<Failure> failure;
@@ -61,51 +61,51 @@ Task<std::unique_ptr<Connection>> PostgresStore::connect_plainly() {
 }
 
 // What every transaction needs is said once where the session is ours for good; behind a pooler each says it itself.
-Task<void> PostgresStore::settle_in(Connection& connection) {
+Task<void> PostgresStore::configure_session(Connection& connection) {
   connection.add(sql().find_process);
   const auto process = co_await connection.run(settings_.reply_max);
   if (!connection.is_served_by(process.back().integer(0, 0))) co_return;
   connection.add(settings_for(Lasting::session));
   co_await connection.run(settings_.reply_max);
-  connection.keep_plans();
+  connection.enable_prepared_statements();
 }
 
 void PostgresStore::begin(Connection& connection) {
   static const std::string settings = settings_for(Lasting::transaction);
   connection.add(sql().begin);
-  if (!connection.does_keep_plans()) connection.add(settings);
+  if (!connection.uses_prepared_statements()) connection.add(settings);
 }
 
 // A connection that went silent, or was cut, may live on at the server's end, amid a transaction that holds what others
 // need. Only one that waits for us is ended: a commit that waits for its standby would be shown to everybody, and the
 // standby may never have it. Its end is waited for: who takes or sweeps passes over what is locked, and would find
 // nothing.
-Task<void> PostgresStore::end_backend(Connection& connection, Attempt& attempt) {
-  const auto [pid, since] = *attempt.backend;
-  const Duration until = host_.elapsed() + kEndMost;
+Task<void> PostgresStore::terminate_orphaned_backend(Connection& connection, BatchExecution& execution) {
+  const auto [pid, since] = *execution.backend;
+  const Duration until = host_.elapsed() + kBackendExitTimeout;
   for (bool is_there = true; is_there;) {
     connection.add(sql().begin_plainly);
-    connection.add(sql().as_who_connected);
-    connection.add({sql().end_backend, Params().add(pid).add(std::string_view(since))});
+    connection.add(sql().reset_role);
+    connection.add({sql().terminate_orphaned_backend, Params().add(pid).add(std::string_view(since))});
     connection.add(sql().commit);
     const auto results = co_await connection.run(settings_.reply_max);
     is_there = !results[results.size() - 2].empty() && host_.elapsed() < until && !waits_.are_last();
-    if (is_there) co_await host_.wait(kLookAgain);
+    if (is_there) co_await host_.wait(kCoalesceRecheck);
   }
   // Not before: where this connection goes silent too, the next one has to end it.
-  attempt.backend.reset();
+  execution.backend.reset();
 }
 
 // Another server than last time (a standby that was promoted, a backup that was restored) may not have what the last
 // one promised: fences that were drawn there must not be drawn again, and who holds a lease by its word holds none.
-Task<void> PostgresStore::look_around(Connection& connection) {
-  connection.add(sql().as_engine);
+Task<void> PostgresStore::check_server_identity(Connection& connection) {
+  connection.add(sql().set_role_engine);
   connection.add(sql().compare_place);
   const auto found = co_await connection.run(settings_.reply_max);
   const std::string here(found.back().empty() ? "" : found.back().bytes(0, 0));
-  if (!found.back().empty() && found.back().boolean(0, 1)) co_return see_place(here);
+  if (!found.back().empty() && found.back().boolean(0, 1)) co_return observe_server(here);
   connection.add(sql().begin);
-  connection.add(sql().as_engine_in_turn);
+  connection.add(sql().set_role_engine_with_lock_timeout);
   connection.add(sql().change_place);
   const auto moved = co_await connection.run(settings_.reply_max);
   if (!moved.back().empty()) {
@@ -121,16 +121,16 @@ Task<void> PostgresStore::look_around(Connection& connection) {
   connection.add(sql().commit);
   co_await connection.run(settings_.reply_max);
   // Not before: a lane behind a pooler takes it for a place where fences have jumped.
-  if (!here.empty()) see_place(here);
+  if (!here.empty()) observe_server(here);
 }
 
 // What was kept in memory of another server's answers may be lost here.
-void PostgresStore::see_place(std::string_view name) {
-  if (place_ == name) return;
-  const bool is_first = place_.empty();
-  place_ = name;
+void PostgresStore::observe_server(std::string_view name) {
+  if (server_identity_ == name) return;
+  const bool is_first = server_identity_.empty();
+  server_identity_ = name;
   if (is_first) return;
-  era_ += 1;
+  data_epoch_ += 1;
   counters_.forget();
   heads_.clear();
   tenants_.clear();
@@ -150,49 +150,49 @@ void PostgresStore::add_clock_mark(Connection& connection, Instant now) {
   connection.add({sql().mark_clock, Params().add(clock_mark_ms_)});
 }
 
-void PostgresStore::note_place() { sessions_.write({sql().note_place, {}}); }
+void PostgresStore::record_server_identity() { sessions_.write({sql().record_server_identity, {}}); }
 
 // What other hosts have written is nobody's but theirs until they die: whoever is left must hear of it.
 Task<void> PostgresStore::watch_deadline() {
   std::unique_ptr<Connection> connection;
   Limit timer(context_.get_executor());
   while (true) {
-    if (lanes_left_ == 0) co_return;
+    if (writers_left_ == 0) co_return;
     timer.set(kDeadlineEvery, [this] { tick_.ring(); });
     co_await tick_.wait();
-    if (lanes_left_ == 0) co_return;
-    const DeadlineQuestion question(*this);
+    if (writers_left_ == 0) co_return;
+    const DeadlineQuery question(*this);
     try {
-      if (!connection || connection->is_lost()) connection = co_await connect_plainly();
-      connection->add(sql().as_engine);
+      if (!connection || connection->is_lost()) connection = co_await open_connection();
+      connection->add(sql().set_role_engine);
       connection->add(sql().place);
       connection->add(sql().read_clock);
       connection->add(sql().next_deadline);
       const auto results = co_await connection->run(settings_.reply_max);
       const Rows& clock = results[results.size() - 2];
-      if (results[results.size() - 3].bytes(0, 0) != place_) {
-        co_await look_around(*connection);
+      if (results[results.size() - 3].bytes(0, 0) != server_identity_) {
+        co_await check_server_identity(*connection);
         continue;  // what was answered is older than that
       }
       see_clock(from_ms(clock.integer(0, 0)), clock.integer(0, 1));
       // Others are to know of a time that they cannot read from the database.
       const Instant now = clock_->now();
       if (!settings_.clock && now > from_ms(clock.integer(0, 0)) + kMarkAhead && to_ms(now) >= clock_mark_ms_) {
-        connection->add(sql().as_engine);
+        connection->add(sql().set_role_engine);
         add_clock_mark(*connection, now);
       }
       next_deadline_ms_ = question.answer(results.back());
-      co_await show_presence(*connection);
+      co_await announce_server(*connection);
     } catch (const Failure&) {
       connection.reset();
     }
   }
 }
 
-Task<void> PostgresStore::show_presence(Connection& connection) {
-  connection.add(sql().as_engine);
+Task<void> PostgresStore::announce_server(Connection& connection) {
+  connection.add(sql().set_role_engine);
   connection.add(sql().wait_shortly);
-  connection.add(sql().show_presence);
+  connection.add(sql().announce_server);
   try {
     co_await connection.run(settings_.reply_max);
   } catch (const Failure& found) {
@@ -201,28 +201,28 @@ Task<void> PostgresStore::show_presence(Connection& connection) {
 }
 
 // What others write while it is asked, the answer does not know of.
-PostgresStore::DeadlineQuestion::DeadlineQuestion(PostgresStore& store)
-    : store_(store), written_(store.questions_.insert(store.questions_.end(), kNever)) {}
-PostgresStore::DeadlineQuestion::~DeadlineQuestion() { store_.questions_.erase(written_); }
-std::int64_t PostgresStore::DeadlineQuestion::answer(const Rows& rows) const {
+PostgresStore::DeadlineQuery::DeadlineQuery(PostgresStore& store)
+    : store_(store), written_(store.deadline_queries_.insert(store.deadline_queries_.end(), kNever)) {}
+PostgresStore::DeadlineQuery::~DeadlineQuery() { store_.deadline_queries_.erase(written_); }
+std::int64_t PostgresStore::DeadlineQuery::answer(const Rows& rows) const {
   return rows.is_null(0, 0) ? *written_ : std::min(rows.integer(0, 0), *written_);
 }
 
 void PostgresStore::note_deadline(Instant written) {
   next_deadline_ms_ = std::min<std::int64_t>(next_deadline_ms_, to_ms(written));
-  for (std::int64_t& one : questions_) one = std::min(one, to_ms(written));
+  for (std::int64_t& one : deadline_queries_) one = std::min(one, to_ms(written));
 }
 
-void PostgresStore::pass_on(News news) {
+void PostgresStore::enqueue_notifications(PendingNotifications news) {
   if (!news.work && news.letters.empty()) return;
-  untold_.work |= news.work;
-  untold_.letters.merge(news.letters);
+  pending_notifications_.work |= news.work;
+  pending_notifications_.letters.merge(news.letters);
   news_.ring();
 }
 
 // Others who give notice are not waited for for ever: one of them may wait for a standby that is gone.
-void PostgresStore::add_notices(Connection& connection, const News& news) {
-  connection.add(sql().as_engine_in_turn);
+void PostgresStore::add_notify_statements(Connection& connection, const PendingNotifications& news) {
+  connection.add(sql().set_role_engine_with_lock_timeout);
   Column tenants{Type::text}, functions{Type::text};
   for (const auto& [tenant, function] : news.letters) {
     tenants.add(std::string_view(tenant));
@@ -235,29 +235,29 @@ void PostgresStore::add_notices(Connection& connection, const News& news) {
 // Tells whoever listens, apart from the commits that it is about: of commits that give notice PostgreSQL lets one
 // happen at a time. Of letters at once, of work not more often than it helps. What is lost with this server is covered
 // by polling.
-Task<void> PostgresStore::tell_news() {
+Task<void> PostgresStore::run_notifier() {
   std::unique_ptr<Connection> connection;
   Limit timer(context_.get_executor());
   Duration work_from{};
   while (true) {
-    const bool is_last = lanes_left_ == 0 && !works_slowly_;
+    const bool is_last = writers_left_ == 0 && !runs_contended_writer_;
     const Duration wait = work_from - host_.elapsed();
-    const bool tells_work = untold_.work && (wait <= Duration{0} || is_last);
-    if (!tells_work && untold_.letters.empty()) {
+    const bool tells_work = pending_notifications_.work && (wait <= Duration{0} || is_last);
+    if (!tells_work && pending_notifications_.letters.empty()) {
       if (is_last) co_return;
-      if (untold_.work) timer.set(wait, [this] { news_.ring(); });
+      if (pending_notifications_.work) timer.set(wait, [this] { news_.ring(); });
       co_await news_.wait();
       continue;
     }
-    News telling{tells_work, std::exchange(untold_.letters, {})};
+    PendingNotifications telling{tells_work, std::exchange(pending_notifications_.letters, {})};
     if (tells_work) {
-      untold_.work = false;
-      work_from = host_.elapsed() + kNewsEvery;
+      pending_notifications_.work = false;
+      work_from = host_.elapsed() + kNotifyEvery;
     }
     bool is_told = false;
     try {
-      if (!connection || connection->is_lost()) connection = co_await connect_plainly();
-      add_notices(*connection, telling);
+      if (!connection || connection->is_lost()) connection = co_await open_connection();
+      add_notify_statements(*connection, telling);
       co_await connection->run(settings_.reply_max);
       is_told = true;
     } catch (const Failure&) {
@@ -265,8 +265,8 @@ Task<void> PostgresStore::tell_news() {
     }
     if (is_told || is_last) continue;
     // Who hears of something twice has lost nothing.
-    pass_on(std::move(telling));
-    co_await host_.wait(kTellAgain);
+    enqueue_notifications(std::move(telling));
+    co_await host_.wait(kNotifyRetryDelay);
   }
 }
 

@@ -11,9 +11,9 @@ namespace latchkey {
 using namespace pg;
 
 template <class Read>
-auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<Reading&>()))> {
+auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<ReadTransaction&>()))> {
   try {
-    Reading reading(sessions_);
+    ReadTransaction reading(sessions_);
     return read(reading);
   } catch (const Failure& failure) {
     return fail(Code::STORE_UNAVAILABLE, "the database could not be read");
@@ -27,13 +27,13 @@ std::optional<Run> first_of(const Rows& rows) { return rows.empty() ? std::nullo
 }  // namespace
 
 Result<std::optional<Run>> PostgresStore::find(const std::optional<std::string>& tenant, RunId id) {
-  return read([&](Reading& reading) {
+  return read([&](ReadTransaction& reading) {
     return first_of(reading.run(tenant, {sql().find_run, Params().add(seq_in(id)).add(id).add_or_null(tenant)}));
   });
 }
 
 Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
-  return read([&](Reading& reading) {
+  return read([&](ReadTransaction& reading) {
     auto run = first_of(reading.run(std::nullopt, {sql().find_latest, Params().add(name_key(name.hash))}));
     if (run && (run->head->key != name.key || run->head->tenant != name.tenant || run->head->function != name.function))
       run.reset();
@@ -43,7 +43,7 @@ Result<std::optional<Run>> PostgresStore::find_latest(const KeyName& name) {
 
 Result<Page> PostgresStore::list(const ListQuery& query) {
   if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
-  return read([&](Reading& reading) {
+  return read([&](ReadTransaction& reading) {
     Page page;
     if (query.limit == 0) return page;
     const Rows rows = reading.run(
@@ -58,28 +58,28 @@ Result<Page> PostgresStore::list(const ListQuery& query) {
 }
 
 Result<std::optional<Duplicates>> PostgresStore::find_duplicates(RunId id) {
-  return read([&](Reading& reading) -> std::optional<Duplicates> {
+  return read([&](ReadTransaction& reading) -> std::optional<Duplicates> {
     const Rows rows = reading.run(std::nullopt, {sql().find_duplicates, Params().add(seq_in(id))});
     if (rows.empty()) return std::nullopt;
     return decode_duplicates(rows.bytes(0, 0));
   });
 }
 
-Result<Census> PostgresStore::census() {
-  return read([](Reading& reading) {
-    const Rows rows = reading.run(std::nullopt, {sql().census, {}});
-    Census census{.queued = static_cast<std::uint64_t>(rows.integer(0, 0)),
-                  .running = static_cast<std::uint64_t>(rows.integer(0, 1)),
-                  .in_doubt = static_cast<std::uint64_t>(rows.integer(0, 2)),
-                  .unread_letters = static_cast<std::uint64_t>(rows.integer(0, 4))};
-    if (!rows.is_null(0, 3)) census.doubt_since = from_ms(rows.integer(0, 3));
-    return census;
+Result<StoreStats> PostgresStore::stats() {
+  return read([](ReadTransaction& reading) {
+    const Rows rows = reading.run(std::nullopt, {sql().stats, {}});
+    StoreStats stats{.queued = static_cast<std::uint64_t>(rows.integer(0, 0)),
+                     .running = static_cast<std::uint64_t>(rows.integer(0, 1)),
+                     .in_doubt = static_cast<std::uint64_t>(rows.integer(0, 2)),
+                     .unread_letters = static_cast<std::uint64_t>(rows.integer(0, 4))};
+    if (!rows.is_null(0, 3)) stats.doubt_since = from_ms(rows.integer(0, 3));
+    return stats;
   });
 }
 
 Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& query) {
   if (!is_cursor(query.cursor)) return std::unexpected(bad_cursor());
-  return read([&](Reading& reading) {
+  return read([&](ReadTransaction& reading) {
     DeadLetterPage page;
     if (query.limit == 0) return page;
     const Rows rows =
@@ -97,7 +97,7 @@ Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& q
 }
 
 Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  return read([&](Reading& reading) -> std::optional<DeadLetter> {
+  return read([&](ReadTransaction& reading) -> std::optional<DeadLetter> {
     const Rows rows = reading.run(tenant, {sql().find_letter, Params().add(seq_in(id)).add(id).add_or_null(tenant)});
     if (rows.empty()) return std::nullopt;
     return read_letter(rows, 0);
@@ -106,7 +106,7 @@ Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::opt
 
 Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_letter, std::uint32_t limit,
                                                                   MemberPlace after) {
-  return read([&](Reading& reading) {
+  return read([&](ReadTransaction& reading) {
     const Rows rows = reading.run(std::nullopt, {sql().list_members, Params()
                                                                          .add(seq_in(dead_letter))
                                                                          .add(static_cast<std::int64_t>(after.counter))
@@ -130,7 +130,7 @@ Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_lett
 }
 
 Result<std::vector<TokenRecord>> PostgresStore::list_tokens() {
-  return read([&](Reading& reading) {
+  return read([&](ReadTransaction& reading) {
     const Rows rows = reading.run(std::nullopt, {sql().list_tokens, {}});
     std::vector<TokenRecord> tokens;
     for (int row = 0; row < rows.size(); ++row) tokens.push_back(read_token(rows, row));

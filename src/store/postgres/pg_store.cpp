@@ -16,7 +16,7 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(settings), clock, random));
   try {
     store->check_security();
-    store->note_place();
+    store->record_server_identity();
     store->read_marks();
   } catch (const pg::Failure& failure) {
     const std::string why = failure.what();
@@ -26,11 +26,11 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   } catch (const TablesError& error) {
     return fail(error.code, error.what());
   }
-  store->lanes_left_ = store->settings_.lanes;
+  store->writers_left_ = store->settings_.lanes;
   for (unsigned lane = 0; lane < store->settings_.lanes; ++lane) store->spawn(store->work());
-  store->spawn(store->work_slowly());
-  store->spawn(store->refuse_waiting());
-  store->spawn(store->tell_news());
+  store->spawn(store->run_contended_writer());
+  store->spawn(store->reject_waiting());
+  store->spawn(store->run_notifier());
   store->spawn(store->watch_deadline());
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
   return store;
@@ -58,29 +58,29 @@ void PostgresStore::spawn(Task<void> task) {
   });
 }
 
-void PostgresStore::close_soon() {
+void PostgresStore::begin_shutdown() {
   sessions_.end_within(settings_.close_max);
   boost::asio::post(context_, [this] { start_closing(); });
 }
 
 void PostgresStore::start_closing() {
   if (tasks_left_ == 0 || std::exchange(closes_soon_, true)) return;
-  watch_silence(Duration{0});
+  start_shutdown_timer(Duration{0});
 }
 
 // A connection that is silent is given up while there is time to ask on another one what became of its commit.
-void PostgresStore::watch_silence(Duration since) {
-  using Waits = pg::Waits;
-  close_limit_.set(Waits::kMoment, [this, now = since + Waits::kMoment] {
-    waits_.pass_moment(now < settings_.close_max / 2 ? Waits::Patience::endless
-                       : now < settings_.close_max   ? Waits::Patience::some
-                                                     : Waits::Patience::last);
-    watch_silence(now);
+void PostgresStore::start_shutdown_timer(Duration since) {
+  using SocketWaiters = pg::SocketWaiters;
+  close_limit_.set(SocketWaiters::kMoment, [this, now = since + SocketWaiters::kMoment] {
+    waits_.on_tick(now < settings_.close_max / 2 ? SocketWaiters::Patience::endless
+                   : now < settings_.close_max   ? SocketWaiters::Patience::some
+                                                 : SocketWaiters::Patience::last);
+    start_shutdown_timer(now);
   });
 }
 
 PostgresStore::~PostgresStore() {
-  close_soon();
+  begin_shutdown();
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;

@@ -26,11 +26,11 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "store/apply.hpp"
+#include "store/postgres/coalescing_policy.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/database_clock.hpp"
 #include "store/postgres/pg_tables.hpp"
 #include "store/postgres/session.hpp"
-#include "store/postgres/under_way.hpp"
 #include "store/store.hpp"
 #include "store/store_clock.hpp"
 
@@ -41,7 +41,7 @@ struct PostgresSettings {
   unsigned lanes = 4;                             // connections that write
   unsigned readers = 10;                          // and that read, at most: as many as a server's threads that do
   std::size_t batch = 256;                        // commands in one transaction, at most
-  std::size_t many = 64;                          // requests: fewer may wait for a lane that is soon back; 0: none do
+  std::size_t coalesce_below = 64;                // requests: fewer may wait for a lane that is soon back; 0: none do
   Clock* clock = nullptr;                         // instead of the database's, for tests
   Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
   Duration reply_max = std::chrono::seconds{15};  // for one round trip, or one read, before the connection is given up
@@ -51,23 +51,23 @@ struct PostgresSettings {
 // What is known of a command when it comes.
 struct PgTraits {
   // How its caller has it.
-  enum class Manner : std::uint8_t {
-    whole,
-    in_parts,  // it leaves out what is held, and sees to that itself
-    noted      // nothing is told of a commit that stays unknown: asking again would be doing it again
+  enum class ReplyMode : std::uint8_t {
+    atomic,
+    per_request,  // it leaves out what is held, and sees to that itself
+    best_effort   // nothing is told of a commit that stays unknown: asking again would be doing it again
   };
   std::size_t bytes = 0;     // that it brings along, about
   std::size_t requests = 1;  // that it is made of, or asks for
-  Manner manner = Manner::whole;
-  std::string tenant;        // empty: nobody's, or everybody's
-  bool may_be_mere = false;  // where it changes nothing, its answer need not wait for the others' commit
+  ReplyMode manner = ReplyMode::atomic;
+  std::string tenant;                     // empty: nobody's, or everybody's
+  bool reply_early_if_read_only = false;  // where it changes nothing, its answer need not wait for the others' commit
 };
 
 class PgCommand : public PgTraits {
  public:
   virtual ~PgCommand() = default;
   // What it is certain to read.
-  virtual void plan(pg::Needs& needs) = 0;
+  virtual void plan(pg::ReadSet& needs) = 0;
   virtual void apply(Applying with) = 0;
   // Once, after the commit, or with the error that befell it; before the commit where it is a mere answer.
   virtual void finish(const Error* error) = 0;
@@ -82,7 +82,7 @@ class PostgresStore final : public Store, private Records {
  public:
   // On a database that was set up: migrations/open_postgres.hpp does that first.
   static Result<std::unique_ptr<PostgresStore>> open(PostgresSettings settings, Clock& clock, Random& random);
-  // Answers what waits, closes. Nobody may be reading: close_soon() ends reads, too.
+  // Answers what waits, closes. Nobody may be reading: begin_shutdown() ends reads, too.
   ~PostgresStore() override;
 
   void claim(ClaimRequest request, Done<ClaimReply> done) override;
@@ -99,14 +99,14 @@ class PostgresStore final : public Store, private Records {
   Result<std::optional<Run>> find_latest(const KeyName& name) override;
   Result<Page> list(const ListQuery& query) override;
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
-  Result<Census> census() override;
-  bool reads_may_wait() const override { return true; }
+  Result<StoreStats> stats() override;
+  bool reads_block() const override { return true; }
   std::optional<Error> find_failure() override;
   void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_->now(); }
-  std::uint64_t era() const override { return era_; }
+  std::uint64_t data_epoch() const override { return data_epoch_; }
   std::optional<Instant> next_deadline() override;
-  void close_soon() override;
+  void begin_shutdown() override;
   Records& records() override { return *this; }
 
  private:
@@ -131,31 +131,31 @@ class PostgresStore final : public Store, private Records {
   // `name(request)` in its order; the others do not wait for it, the answer does.
   template <auto one, class Request, class Reply, class Plan, class Name>
   void submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name,
-                   bool may_be_mere = false);
+                   bool reply_early_if_read_only = false);
   template <class T, class Plan, class Apply>
   Result<T> call(Plan plan, Apply apply);
   template <class Read>
-  auto read(Read read) -> Result<decltype(read(std::declval<pg::Reading&>()))>;
+  auto read(Read read) -> Result<decltype(read(std::declval<pg::ReadTransaction&>()))>;
 
   // Refuses to serve where tenants are not kept apart.
   void check_security();
   void read_marks();
   // Which server this is, where that is not known. A standby cannot say it.
-  void note_place();
-  void see_place(std::string_view name);
+  void record_server_identity();
+  void observe_server(std::string_view name);
   void see_clock(Instant database, std::int64_t mark_ms);
   void add_clock_mark(pg::Connection& connection, Instant now);
   // What a commit gives notice of.
-  struct News {
+  struct PendingNotifications {
     bool work = false;  // jobs were queued
     std::set<pg::LetterName> letters;
   };
   // slow: apart from all that nobody's open transaction holds up.
-  enum class Pace : std::uint8_t { usual, slow };
+  enum class WriterKind : std::uint8_t { normal, contended };
   // One carrying of a batch to its commit, over all its tries.
-  struct Attempt {
+  struct BatchExecution {
     Uuid name;
-    Pace pace = Pace::usual;
+    WriterKind kind = WriterKind::normal;
     bool is_unknown = false;                       // whether it was kept already
     bool is_committing = false;                    // this try has asked for it
     Instant named_at;                              // the name of the last one that did
@@ -165,60 +165,61 @@ class PostgresStore final : public Store, private Records {
     bool checks_settlements = false;               // before it settles
     std::map<pg::LetterName, DeadLetter> letters;  // that it opens
     std::vector<pg::TenantKey> keys;               // that it makes
-    News news;                                     // if it is kept
+    PendingNotifications news;                     // if it is kept
     // Who carries it out at the server's end, since when.
     std::optional<std::pair<std::int64_t, std::string>> backend;
     std::optional<Duration> failing_since;
   };
-  struct Slow {
+  struct ParkedCommand {
     std::unique_ptr<PgCommand> command;
     Duration since{};
   };
   static constexpr std::size_t kBatchBytes = 16 << 20;
-  static constexpr Duration kLookAgain = std::chrono::milliseconds{2};
+  static constexpr Duration kCoalesceRecheck = std::chrono::milliseconds{2};
   // How long the end of a session that was left behind is waited for: it ends by itself, as soon as it may run.
-  static constexpr Duration kEndMost = std::chrono::seconds{2};
-  static constexpr Duration kRefuseEvery = std::chrono::milliseconds{250};
-  static constexpr Duration kSlowPause = std::chrono::milliseconds{20};
+  static constexpr Duration kBackendExitTimeout = std::chrono::seconds{2};
+  static constexpr Duration kRejectEvery = std::chrono::milliseconds{250};
+  static constexpr Duration kContendedPause = std::chrono::milliseconds{20};
   // How long a look at keys takes at most: what it does not come to has its turn at the next. Where one is free that
   // takes 20 µs, else a millisecond.
-  static constexpr Duration kLookMost = std::chrono::milliseconds{50};
-  static constexpr Duration kLookAtHeld = std::chrono::milliseconds{16}, kLookAtUnseen = kLookMost - kLookAtHeld;
-  static constexpr std::size_t kLooksMost = 512;
+  static constexpr Duration kProbeTimeLimit = std::chrono::milliseconds{50};
+  static constexpr Duration kProbeContendedLimit = std::chrono::milliseconds{16},
+                            kProbeUnprobedLimit = kProbeTimeLimit - kProbeContendedLimit;
+  static constexpr std::size_t kProbesPerTick = 512;
   // How often letters that somebody is making are looked at: each look leaves a dead row.
-  static constexpr Duration kLettersEvery = std::chrono::milliseconds{200};
-  static constexpr Duration kLeftOutFor = std::chrono::seconds{1};
+  static constexpr Duration kDeadLetterProbeEvery = std::chrono::milliseconds{200};
+  static constexpr Duration kDeferFor = std::chrono::seconds{1};
   // How long a run is taken to be held, when nobody asks for it meanwhile.
-  static constexpr Duration kHeldFor = std::chrono::seconds{1};
-  static constexpr Duration kTidyEvery = std::chrono::milliseconds{100};
+  static constexpr Duration kContendedFor = std::chrono::seconds{1};
+  static constexpr Duration kPruneEvery = std::chrono::milliseconds{100};
   // And how often one is waited for instead of being looked at.
-  static constexpr Duration kWaitEvery = std::chrono::milliseconds{500};
+  static constexpr Duration kLockWaitEvery = std::chrono::milliseconds{500};
   // How long it is tried to find out what became of a commit: less than the names of batches are kept.
-  static constexpr Duration kUnknownMost = std::chrono::minutes{30};
+  static constexpr Duration kCommitResolutionTimeout = std::chrono::minutes{30};
   // And how long anything is tried again once close_max is over.
-  static constexpr Duration kLastPatience = std::chrono::seconds{1};
+  static constexpr Duration kShutdownRetryWindow = std::chrono::seconds{1};
   // How often the next deadline is asked for, for others' sake.
   static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
-  static constexpr Duration kNewsEvery = std::chrono::milliseconds{20};
-  static constexpr Duration kTellAgain = std::chrono::seconds{1};
+  static constexpr Duration kNotifyEvery = std::chrono::milliseconds{20};
+  static constexpr Duration kNotifyRetryDelay = std::chrono::seconds{1};
   // Batches with keys of jobs that met none that was there already, before these are taken to be new again. To look for
   // them costs a tenth of what trying in vain does.
-  static constexpr unsigned kTrusted = 20;
+  static constexpr unsigned kNewKeyStreakMin = 20;
   class Loading;  // pg_load.cpp
   // From asking for the next deadline to its answer.
-  class DeadlineQuestion {
+  class DeadlineQuery {
    public:
-    explicit DeadlineQuestion(PostgresStore& store);
-    ~DeadlineQuestion();
-    DeadlineQuestion(const DeadlineQuestion&) = delete;
-    DeadlineQuestion& operator=(const DeadlineQuestion&) = delete;
+    explicit DeadlineQuery(PostgresStore& store);
+    ~DeadlineQuery();
+    DeadlineQuery(const DeadlineQuery&) = delete;
+    DeadlineQuery& operator=(const DeadlineQuery&) = delete;
     std::int64_t answer(const pg::Rows& rows) const;
 
    private:
     PostgresStore& store_;
     const std::list<std::int64_t>::iterator written_;
   };
-  struct HeldRun {
+  struct ContendedRun {
     Duration until{};   // that is believed
     Duration waited{};  // when somebody did last
   };
@@ -231,53 +232,55 @@ class PostgresStore final : public Store, private Records {
   void spawn(Task<void> task);
   void start_closing();
   // So long after that.
-  void watch_silence(Duration since);
+  void start_shutdown_timer(Duration since);
   // pg_lanes.cpp
   Task<void> work();
-  Task<void> work_slowly();
+  Task<void> run_contended_writer();
   Task<Batch> next_batch();
   // Both under the mutex.
-  bool are_few_waiting() const;
-  Batch take_waiting();
-  Task<void> refuse_waiting();
+  bool is_small_backlog() const;
+  Batch take_backlog();
+  Task<void> reject_waiting();
   // pg_place.cpp
   Task<std::unique_ptr<pg::Connection>> connect();
-  Task<std::unique_ptr<pg::Connection>> connect_plainly();
-  Task<void> look_around(pg::Connection& connection);
-  Task<void> settle_in(pg::Connection& connection);
+  Task<std::unique_ptr<pg::Connection>> open_connection();
+  Task<void> check_server_identity(pg::Connection& connection);
+  Task<void> configure_session(pg::Connection& connection);
   void begin(pg::Connection& connection);
-  Task<void> end_backend(pg::Connection& connection, Attempt& attempt);
-  void pass_on(News news);
-  void add_notices(pg::Connection& connection, const News& news);
-  Task<void> tell_news();
+  Task<void> terminate_orphaned_backend(pg::Connection& connection, BatchExecution& execution);
+  void enqueue_notifications(PendingNotifications news);
+  void add_notify_statements(pg::Connection& connection, const PendingNotifications& news);
+  Task<void> run_notifier();
   Task<void> watch_deadline();
-  Task<void> show_presence(pg::Connection& connection);
+  Task<void> announce_server(pg::Connection& connection);
   // The batch has written something that time alone changes then.
   void note_deadline(Instant written);
   // pg_batch.cpp
-  Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch, Pace pace = Pace::usual);
-  Task<std::optional<pg::Failure>> carry(std::unique_ptr<pg::Connection>& connection, Batch& batch, Attempt& attempt);
+  Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch,
+                         WriterKind kind = WriterKind::normal);
+  Task<std::optional<pg::Failure>> execute_once(std::unique_ptr<pg::Connection>& connection, Batch& batch,
+                                                BatchExecution& execution);
   Task<void> leave_transaction(std::unique_ptr<pg::Connection>& connection, const pg::Failure& failure,
-                               Attempt& attempt);
-  Task<bool> learns_who_holds(std::unique_ptr<pg::Connection>& connection, Attempt& attempt);
+                               BatchExecution& execution);
+  Task<bool> detect_contention(std::unique_ptr<pg::Connection>& connection, BatchExecution& execution);
   void answer(Batch batch);
-  Batch refuse_late(Batch batch, const pg::Failure& failure, const Attempt& attempt, Duration patience);
-  Task<void> try_batch(pg::Connection& connection, Batch& batch, Attempt& attempt);
-  Task<bool> find_kept(pg::Connection& connection, Attempt& attempt);
-  Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::Needs needs, bool first, Attempt& attempt,
-                  Instant& now);
-  void put_aside(std::unique_ptr<PgCommand> command);
-  Batch pick_slow();
+  Batch reject_expired(Batch batch, const pg::Failure& failure, const BatchExecution& execution, Duration patience);
+  Task<void> try_batch(pg::Connection& connection, Batch& batch, BatchExecution& execution);
+  Task<bool> resolve_unknown_commit(pg::Connection& connection, BatchExecution& execution);
+  Task<void> load(pg::Connection& connection, pg::PgTables& tables, pg::ReadSet needs, bool first,
+                  BatchExecution& execution, Instant& now);
+  void park(std::unique_ptr<PgCommand> command);
+  Batch next_contended_batch();
   // pg_held.cpp
   bool is_held(PgCommand& command) const;
   Task<bool> find_held(pg::Connection& connection, std::vector<pg::TenantKey> keys, Duration most);
-  Task<void> look_at_held(std::unique_ptr<pg::Connection>& connection);
-  Task<bool> find_held_letters(pg::Connection& connection, std::map<pg::LetterName, DeadLetter> letters);
-  Task<bool> is_being_made(pg::Connection& connection, const DeadLetter& letter);
-  std::vector<pg::Seq> avoid_held_runs(pg::Needs& needs, const Attempt& attempt);
-  void note_held_runs(const pg::PgTables& tables, const std::vector<pg::Seq>& wanted);
-  void leave_out(const pg::PgTables::LeftOut& out);
-  pg::PgTables::LeftOut find_left_out();
+  Task<void> probe_contended(std::unique_ptr<pg::Connection>& connection);
+  Task<bool> probe_contended_dead_letters(pg::Connection& connection, std::map<pg::LetterName, DeadLetter> letters);
+  Task<bool> probe_dead_letter_insert(pg::Connection& connection, const DeadLetter& letter);
+  std::vector<pg::Seq> exclude_contended_runs(pg::ReadSet& needs, const BatchExecution& execution);
+  void record_lock_results(const pg::PgTables& tables, const std::vector<pg::Seq>& wanted);
+  void defer_overdue_runs(const pg::PgTables::DeferredRuns& out);
+  pg::PgTables::DeferredRuns deferred_runs();
   bool is_closing();
   void tell_failure(std::optional<Error> failure);
 
@@ -295,7 +298,7 @@ class PostgresStore final : public Store, private Records {
 
   // Of the thread alone.
   boost::asio::io_context context_{1};
-  pg::Waits waits_;
+  pg::SocketWaiters waits_;
   unsigned tasks_left_ = 0;
   bool closes_soon_ = false;
   Limit close_limit_{context_.get_executor()};
@@ -303,31 +306,32 @@ class PostgresStore final : public Store, private Records {
   pg::Counters counters_;
   pg::HeadCache heads_{64 << 20};
   std::map<pg::ReadyName, ReadyMark> ready_marks_;
-  std::set<std::string> tenants_;  // that are known to the database
-  unsigned trust_ = 0;             // in keys being new
-  bool keeps_plans_ = true;        // in sessions that are ours
-  std::vector<Slow> slow_;
-  pg::HeldKeys held_;
-  std::map<pg::Seq, HeldRun> held_runs_;  // by somebody's open transaction
-  Duration held_runs_tidied_{};
-  std::map<pg::LetterName, DeadLetter> held_letters_;  // that somebody is opening in such a transaction; as we would
-  Duration letters_seen_{};                            // when they were looked at
-  std::map<pg::Seq, Duration> left_out_;  // runs of which something is held: until when sweeps pass them over
-  std::map<std::pair<pg::Seq, pg::Seq>, Duration> left_out_blocks_;
-  unsigned lanes_left_ = 0;
-  bool works_slowly_ = true;
-  pg::UnderWay under_way_{settings_.many};
-  Limit look_again_{context_.get_executor()};
-  bool looks_again_ = false;
+  std::set<std::string> tenants_;         // that are known to the database
+  unsigned new_key_streak_ = 0;           // in keys being new
+  bool uses_prepared_statements_ = true;  // in sessions that are ours
+  std::vector<ParkedCommand> parked_;
+  pg::ContendedKeys contended_keys_;
+  std::map<pg::Seq, ContendedRun> contended_runs_;  // by somebody's open transaction
+  Duration contended_runs_pruned_{};
+  std::map<pg::LetterName, DeadLetter>
+      contended_dead_letters_;            // that somebody is opening in such a transaction; as we would
+  Duration letters_seen_{};               // when they were looked at
+  std::map<pg::Seq, Duration> deferred_;  // runs of which something is held: until when sweeps pass them over
+  std::map<std::pair<pg::Seq, pg::Seq>, Duration> deferred_blocks_;
+  unsigned writers_left_ = 0;
+  bool runs_contended_writer_ = true;
+  pg::CoalescingPolicy coalescing_{settings_.coalesce_below};
+  Limit coalesce_timer_{context_.get_executor()};
+  bool coalesce_timer_set_ = false;
   std::optional<Duration> outage_since_;  // since when connections have been lost, and nothing was committed
   Alarm refuse_{context_.get_executor()};
-  Alarm slow_wake_{context_.get_executor()};
-  std::list<std::int64_t> questions_;  // for the next deadline: what was written since each was asked
+  Alarm contended_wake_{context_.get_executor()};
+  std::list<std::int64_t> deadline_queries_;  // for the next deadline: what was written since each was asked
   Alarm tick_{context_.get_executor()};
-  News untold_;
+  PendingNotifications pending_notifications_;
   Alarm news_{context_.get_executor()};
-  std::string place_;  // the server that was met last, and where fences have jumped if they must
-  std::atomic<std::uint64_t> era_{0};
+  std::string server_identity_;  // the server that was met last, and where fences have jumped if they must
+  std::atomic<std::uint64_t> data_epoch_{0};
   std::int64_t clock_mark_ms_ = 0;  // no server has used a time beyond it, as far as is known
   std::atomic<std::int64_t> next_deadline_ms_;
   std::thread thread_;

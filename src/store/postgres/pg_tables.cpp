@@ -112,7 +112,7 @@ const Block* PgTables::find_block(Seq seq) const {
 // Puts a run together from what was read; null when that is not enough.
 PgTables::RunSlot* PgTables::find_slot(Seq seq) {
   if (const auto at = runs_.find(seq); at != runs_.end()) return &at->second;
-  if (busy_.contains(seq)) throw Held{};
+  if (busy_.contains(seq)) throw LockContended{};
   if (absent_.contains(seq)) return &runs_[seq];
   const Block* block = find_block(seq);
   const auto row = rows_.find(seq);
@@ -140,15 +140,15 @@ PgTables::RunSlot* PgTables::find_slot(Seq seq) {
 
 PgTables::RunSlot& PgTables::slot_of(Seq seq) {
   RunSlot* slot = find_slot(seq);
-  if (!slot) throw Missing{};
-  goes_by_batch_ |= slot->is_changed;
+  if (!slot) throw NeedsRead{};
+  read_own_writes_ |= slot->is_changed;
   return *slot;
 }
 
 void PgTables::need_all(const std::vector<Seq>& seqs) {
   bool all = true;
   for (const Seq seq : seqs) all &= find_slot(seq) != nullptr;
-  if (!all) throw Missing{};
+  if (!all) throw NeedsRead{};
 }
 
 // --- runs and keys --------------------------------------------------------------------------------------------------
@@ -158,19 +158,19 @@ void PgTables::need_all(const std::vector<Seq>& seqs) {
 void PgTables::hold_peeked() {
   if (peeked_.empty()) return;
   for (const Uuid& key : peeked_) {
-    needs_.held_keys.insert(key);
+    needs_.keys_for_update.insert(key);
     const auto& seq = keys_.at(key).now;
-    if (seq && seen_only_.contains(*seq)) throw Held{};
+    if (seq && seen_only_.contains(*seq)) throw LockContended{};
     if (seq) needs_.runs.insert(*seq);
   }
-  throw Missing{};
+  throw NeedsRead{};
 }
 
 void PgTables::set_run(Seq seq, std::optional<Run> run) {
   if (const auto known = runs_.find(seq); known != runs_.end() && known->second.stored == Place::peeked) {
-    if (seen_only_.contains(seq)) throw Held{};
+    if (seen_only_.contains(seq)) throw LockContended{};
     needs_.runs.insert(seq);
-    throw Missing{};
+    throw NeedsRead{};
   }
   hold_peeked();
   changed_ = true;
@@ -187,14 +187,14 @@ void PgTables::set_key(const RunHead& head, std::optional<Seq> seq) {
   remember(keys_, name);
   KeySlot& slot = keys_[name];
   const bool is_new = seq && !slot.now && !slot.stored;
-  defers_ |= is_new && left_keys_ && left_keys_->must_be_seen(name, head.tenant, left_at_);
+  has_unprobed_key_ |= is_new && left_keys_ && left_keys_->is_quarantined(name, head.tenant, left_at_);
   slot.now = seq;
   slot.is_changed = true;
   slot.tenant = head.tenant;
 }
 
 // Heads are read without a lock: whose it is, and whether it is the one that was meant, is known whoever holds it.
-bool PgTables::is_held_abroad(RunId id, const std::string& tenant) {
+bool PgTables::is_locked_foreign_run(RunId id, const std::string& tenant) {
   const Seq seq = seq_in(id);
   if (!busy_.contains(seq)) return false;
   const RunHead& head = *own_heads_.at(seq);
@@ -205,32 +205,32 @@ std::optional<Run> PgTables::find(RunId id) {
   const RunSlot& slot = slot_of(seq_in(id));
   // Who asks by id may go by what it finds without writing to it.
   if (slot.stored == Place::peeked) {
-    if (seen_only_.contains(seq_in(id))) throw Held{};
+    if (seen_only_.contains(seq_in(id))) throw LockContended{};
     needs_.runs.insert(seq_in(id));
-    throw Missing{};
+    throw NeedsRead{};
   }
   return slot.now && slot.now->id() == id ? slot.now : std::nullopt;
 }
 
 std::optional<Run> PgTables::find_latest(const KeyName& name) {
   const Uuid key = name_key(name.hash);
-  if (busy_keys_.contains(key) || (left_keys_ && left_keys_->is_held(key))) throw Held{};
+  if (busy_keys_.contains(key) || (left_keys_ && left_keys_->is_held(key))) throw LockContended{};
   const auto at = keys_.find(key);
   if (at == keys_.end()) {
-    needs_.keys.insert(key);
-    throw Missing{};
+    needs_.keys_snapshot.insert(key);
+    throw NeedsRead{};
   }
-  goes_by_batch_ |= at->second.is_changed || at->second.is_guessed;
+  read_own_writes_ |= at->second.is_changed || at->second.is_guessed;
   if (!at->second.now) return std::nullopt;
   if (!at->second.is_held && !at->second.is_changed) peeked_.insert(key);
   const RunSlot& slot = slot_of(*at->second.now);
   if (at->second.is_held && slot.stored == Place::peeked) {
     needs_.runs.insert(*at->second.now);
-    throw Missing{};
+    throw NeedsRead{};
   }
   const auto& run = slot.now;
   // A key goes with its run. Only where nobody can have moved either is one without the other believed.
-  if (!run && !at->second.is_held) throw Held{};
+  if (!run && !at->second.is_held) throw LockContended{};
   if (!run) return std::nullopt;
   const RunHead& head = *run->head;
   if ((!head.by_call && head.key != name.key) || head.tenant != name.tenant || head.function != name.function)
@@ -242,7 +242,7 @@ RunId PgTables::next_id(Instant now) {
   const auto counter = counters_.next();
   if (!counter) {
     needs_.counters += 1;
-    throw Missing{};
+    throw NeedsRead{};
   }
   // What is applied again would lack as many again, and needs these, too: others may take them meanwhile.
   undo_.emplace_back([this, drawn = *counter] {
@@ -254,7 +254,7 @@ RunId PgTables::next_id(Instant now) {
 
 Fence PgTables::peek_fence() {
   const auto fence = fences_.peek();
-  if (!fence) throw Missing{};  // every look draws new ones
+  if (!fence) throw NeedsRead{};  // every look draws new ones
   return Fence{*fence};
 }
 void PgTables::draw_fence() {
@@ -281,22 +281,22 @@ void PgTables::note_settlement(const Run& run) {
   };
   if (checks_settlements_ &&
       !ask("settlement of:" + std::to_string(seq) + "/" + std::to_string(run.generation), question).empty())
-    throw Contradicted{};
+    throw StateConflict{};
   settled_.emplace_back(seq, run.generation);
   undo_.emplace_back([this] { settled_.pop_back(); });
 }
 
-void PgTables::point_key(const Run& run) { set_key(*run.head, seq_in(run.id())); }
+void PgTables::set_latest_run_of_key(const Run& run) { set_key(*run.head, seq_in(run.id())); }
 
 void PgTables::erase(const Run& run) {
   const Seq seq = seq_in(run.id());
   if (run.head->guarded()) {
     const Uuid name = name_key(run.head->key_hash);
-    if (busy_keys_.contains(name)) throw Held{};
+    if (busy_keys_.contains(name)) throw LockContended{};
     const auto key = keys_.find(name);
     if (key == keys_.end() || !(key->second.is_held || key->second.is_changed)) {
-      needs_.held_keys.insert(name);
-      throw Missing{};
+      needs_.keys_for_update.insert(name);
+      throw NeedsRead{};
     }
     if (key->second.now == seq) set_key(*run.head, std::nullopt);
   }
@@ -306,15 +306,15 @@ void PgTables::erase(const Run& run) {
 // --- questions and writes of their own ------------------------------------------------------------------------------
 
 const Rows& PgTables::ask(const std::string& name, const std::function<Statement()>& question) {
-  goes_by_batch_ = true;  // it may be asked behind what was written before
+  read_own_writes_ = true;  // it may be asked behind what was written before
   const auto known = answers_.find(name);
   if (known != answers_.end() && !written_before_) return known->second;
   needs_.questions.emplace_back(name, question());
-  throw Missing{};
+  throw NeedsRead{};
 }
 
 // By default nobody is waited for: the whole batch would be.
-const Rows& PgTables::ask_locked(const std::string& name, const std::function<Statement()>& question) {
+const Rows& PgTables::query_for_update(const std::string& name, const std::function<Statement()>& question) {
   const auto with = [&](const char* lock) {
     return [&question, lock] {
       Statement statement = question();
@@ -324,7 +324,7 @@ const Rows& PgTables::ask_locked(const std::string& name, const std::function<St
   };
   if (in_turn_) return ask(name + "/in turn", with(" FOR UPDATE"));
   const Rows& rows = ask(name, with(" FOR UPDATE SKIP LOCKED"));
-  if (rows.empty() && !ask(name + "/there", question).empty()) throw Held{};
+  if (rows.empty() && !ask(name + "/there", question).empty()) throw LockContended{};
   return rows;
 }
 

@@ -1,5 +1,5 @@
 // PgTables: what one transaction on PostgreSQL has read and will write. store/apply.cpp works on it as on any Tables;
-// it asks no database itself. What was not read yet is noted in needs() and Missing is thrown: the command is undone,
+// it asks no database itself. What was not read yet is noted in needs() and NeedsRead is thrown: the command is undone,
 // the rows are read (and locked) for all such commands in one round trip, and it is applied again. Writes are kept
 // until take_writes(), which makes a statement per table of them.
 //
@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "store/postgres/contended_keys.hpp"
 #include "store/postgres/head_cache.hpp"
-#include "store/postgres/held_keys.hpp"
 #include "store/postgres/run_columns.hpp"
 #include "store/postgres/wanted.hpp"
 #include "store/tables.hpp"
@@ -26,14 +26,14 @@
 namespace latchkey::pg {
 
 // Something was not read yet.
-struct Missing {};
+struct NeedsRead {};
 // Somebody else holds what it needs, or has just moved it: to be tried again later, by itself.
-struct Held {};
+struct LockContended {};
 // The database has a settlement of what it says is open: no further try will find it otherwise.
-struct Contradicted : Held {};
+struct StateConflict : LockContended {};
 // What is told of it when patience is over.
-inline Error refuse_held() {
-  return {Code::STORE_UNAVAILABLE, "somebody's open transaction holds this; nothing was changed"};
+inline Error lock_contended_error() {
+  return {Code::STORE_UNAVAILABLE, "row is locked by another transaction; nothing was changed; retry"};
 }
 
 using LetterName = std::pair<std::string, std::string>;  // tenant, function
@@ -52,23 +52,23 @@ struct ReadyItem {
 };
 
 struct ReadyWish {
-  std::uint32_t count = 0;  // of runs
-  bool is_second = false;   // the first had too few of them
-  bool no_late = false;     // not those that may be tried no more: somebody holds what ends them
+  std::uint32_t count = 0;                   // of runs
+  bool is_second = false;                    // the first had too few of them
+  bool exclude_past_retry_deadline = false;  // not those that may be tried no more: somebody holds what ends them
 };
 struct ReadyList {
   std::vector<ReadyItem> items;
   bool are_all = false;
-  bool no_late = false;
+  bool exclude_past_retry_deadline = false;
 };
 
-struct Needs {
-  Wanted<Seq> runs;        // to be locked
-  Wanted<Seq> held;        // to be locked, if somebody who was known to hold them does no more
-  Wanted<Seq> heads;       // of runs that are locked
-  Wanted<Uuid> keys;       // as they stand, not locked
-  Wanted<Uuid> new_keys;   // as they stand; likely to be free
-  Wanted<Uuid> held_keys;  // locked
+struct ReadSet {
+  Wanted<Seq> runs;               // to be locked
+  Wanted<Seq> runs_nowait;        // to be locked, if somebody who was known to hold them does no more
+  Wanted<Seq> heads;              // of runs that are locked
+  Wanted<Uuid> keys_snapshot;     // as they stand, not locked
+  Wanted<Uuid> keys_assumed_new;  // as they stand; likely to be free
+  Wanted<Uuid> keys_for_update;   // locked
   Wanted<Seq> waits;
   std::set<LetterName> letters;
   std::map<ReadyName, ReadyWish> ready;
@@ -100,7 +100,7 @@ class PgTables final : public Tables {
       : random_(random), counters_(counters), heads_(heads) {}
 
   // --- of the batch -------------------------------------------------------------------------------------------------
-  Needs take_needs() { return std::exchange(needs_, {}); }
+  ReadSet take_needs() { return std::exchange(needs_, {}); }
   // Statements for what was written since the last time. One that finds a key or an open letter taken meanwhile fails.
   std::vector<Statement> take_writes();
   bool has_changed() const { return changed_; }
@@ -110,21 +110,21 @@ class PgTables final : public Tables {
     undo_runs_.clear();
     written_before_ = !own_writes_.empty();
     in_turn_ = false;
-    lacks_ = false;
-    defers_ = false;
-    goes_by_batch_ = has_written_;
+    needs_read_ = false;
+    has_unprobed_key_ = false;
+    read_own_writes_ = has_written_;
     fences_drawn_ = 0;
     changed_before_ = begin_request().changed;
   }
   // Something was missing: what others lack is found out as well, and then all is asked for at once.
-  void go_again() { lacks_ = true; }
+  void request_another_round() { needs_read_ = true; }
   // Throws when something was, or is to be looked at first: all of that is known then.
   void end_command() const {
-    if (lacks_) throw Missing{};
+    if (needs_read_) throw NeedsRead{};
     end_request();
   }
   // Whether this command has changed nothing, nor seen what this batch has: its answer is as good before the commit.
-  bool is_mere_answer() const { return !goes_by_batch_ && undo_.empty() && undo_runs_.empty(); }
+  bool is_read_only() const { return !read_own_writes_ && undo_.empty() && undo_runs_.empty(); }
   // To where one request of several is undone.
   struct Mark {
     std::size_t steps, runs;
@@ -135,12 +135,12 @@ class PgTables final : public Tables {
     return {undo_.size(), undo_runs_.size(), changed_};
   }
   void end_request() const {
-    if (defers_) throw Held{};
+    if (has_unprobed_key_) throw LockContended{};
   }
   void undo_request(Mark mark) {
     undo_to(mark.steps, mark.runs);
     changed_ = mark.changed;
-    defers_ = false;
+    has_unprobed_key_ = false;
   }
   void undo_command();
   // Tells the cache which runs this batch has made and which it has ended, once that is kept.
@@ -148,21 +148,21 @@ class PgTables final : public Tables {
   const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
   // Whether keys that were asked for were there.
   bool has_met_keys() const { return has_met_keys_; }
-  // Runs that do_apart() could do nothing for, and blocks that consist of such; as they lie now.
-  struct LeftOut {
+  // Runs that try_isolated() could do nothing for, and blocks that consist of such; as they lie now.
+  struct DeferredRuns {
     std::set<Seq> runs;
     std::vector<std::pair<Seq, Seq>> blocks;
   };
-  LeftOut left_out() const;
+  DeferredRuns left_out() const;
   // These are not overdue for now.
   void pass_over(std::set<Seq> runs) { passed_over_ = std::move(runs); }
   // Letters that this batch opens are told there before they are written.
-  void tell_new_letters(std::map<LetterName, DeadLetter>& letters) { new_letters_ = &letters; }
+  void set_inserted_dead_letters(std::map<LetterName, DeadLetter>& letters) { new_letters_ = &letters; }
   // And keys that it makes.
-  void tell_new_keys(std::vector<TenantKey>& keys) { new_keys_ = &keys; }
+  void set_inserted_keys(std::vector<TenantKey>& keys) { new_keys_ = &keys; }
   // Somebody is inserting these: whoever asks for one finds it Held. So does who would make one that must be seen
   // first.
-  void leave_keys(HeldKeys& keys, Duration now) { left_keys_ = &keys, left_at_ = now; }
+  void set_contention(ContendedKeys& keys, Duration now) { left_keys_ = &keys, left_at_ = now; }
   // Asks before it settles anything whether it is settled: a try before this one was refused for that.
   void check_settlements() { checks_settlements_ = true; }
   // Whether it has looked for what is overdue.
@@ -209,12 +209,12 @@ class PgTables final : public Tables {
   // Whether the head need not be read. Kept for this batch then: the cache may forget it while others go on.
   bool pin_head(Seq seq);
 
-  // The answer to a question of its own; Missing until it was asked.
+  // The answer to a question of its own; NeedsRead until it was asked.
   const Rows& ask(const std::string& name, const std::function<Statement()>& question);
   // The same of one row, which is locked. Held when somebody else has it.
-  const Rows& ask_locked(const std::string& name, const std::function<Statement()>& question);
-  // From here to the command's end: ask_locked() waits for its turn, as long as anything may.
-  void wait_in_turn() { in_turn_ = true; }
+  const Rows& query_for_update(const std::string& name, const std::function<Statement()>& question);
+  // From here to the command's end: query_for_update() waits for its turn, as long as anything may.
+  void block_on_row_lock() { in_turn_ = true; }
   // A write of its own, in its place after those before it.
   void write(Statement statement);
 
@@ -232,14 +232,14 @@ class PgTables final : public Tables {
 
   // --- Tables -------------------------------------------------------------------------------------------------------
   std::optional<Run> find(RunId id) override;
-  bool is_held_abroad(RunId id, const std::string& tenant) override;
+  bool is_locked_foreign_run(RunId id, const std::string& tenant) override;
   std::optional<Run> find_latest(const KeyName& name) override;
   RunId next_id(Instant now) override;
   Fence peek_fence() override;
   void draw_fence() override;
   void insert(const Run& run) override;
   void update(const Run& before, const Run& after) override;
-  void point_key(const Run& run) override;
+  void set_latest_run_of_key(const Run& run) override;
   void erase(const Run& run) override;
   std::vector<RunId> ready(const TakeRequest& request, Instant now) override;
   std::vector<RunId> overdue(Instant now, std::uint32_t limit) override;
@@ -258,7 +258,7 @@ class PgTables final : public Tables {
   bool add_step(const DeadLetterMember& member, const MemberStep& step) override;
   void erase_members(RunId run) override;
   void add_duplicates(const DuplicateNote& note) override { add_all_duplicates({&note, 1}); }
-  bool do_apart(RunId run, const std::function<void()>& act) override;
+  bool try_isolated(RunId run, const std::function<void()>& act) override;
 
  private:
   // As it is in the database, and as it is to be.
@@ -315,7 +315,7 @@ class PgTables final : public Tables {
   Random& random_;
   Counters& counters_;
   HeadCache& heads_;
-  Needs needs_;
+  ReadSet needs_;
   std::pmr::monotonic_buffer_resource arena_;  // of what there is one of for each run: it goes all at once
   std::pmr::unordered_map<Seq, RunSlot> runs_{&arena_};
   Wanted<Seq> changed_runs_;  // since the last take_writes(); also some whose change was undone
@@ -338,10 +338,10 @@ class PgTables final : public Tables {
   std::map<ReadyName, ReadyList> ready_;
   std::map<LetterName, DeadLetter>* new_letters_ = nullptr;
   std::vector<TenantKey>* new_keys_ = nullptr;
-  HeldKeys* left_keys_ = nullptr;
+  ContendedKeys* left_keys_ = nullptr;
   Duration left_at_{};
   std::optional<std::vector<ReadyItem>> overdue_;
-  std::set<Seq> passed_over_, left_out_;
+  std::set<Seq> passed_over_, deferred_;
   std::map<std::string, Rows> answers_;
   std::vector<Statement> own_writes_;
   std::map<Seq, LettersOf> letters_of_;          // of the slice that is purged; only those that are in any
@@ -356,10 +356,10 @@ class PgTables final : public Tables {
   std::vector<LetterName> written_letters_;
   bool has_met_keys_ = false;
   bool in_turn_ = false;
-  bool lacks_ = false;
-  bool defers_ = false;         // a key of it is to be looked at first
-  bool goes_by_batch_ = false;  // this command has read what this batch has changed, or guesses
-  bool has_written_ = false;    // something that is read from now on may not be committed
+  bool needs_read_ = false;
+  bool has_unprobed_key_ = false;  // a key of it is to be looked at first
+  bool read_own_writes_ = false;   // this command has read what this batch has changed, or guesses
+  bool has_written_ = false;       // something that is read from now on may not be committed
   bool checks_settlements_ = false;
   std::vector<std::pair<Seq, std::uint32_t>> settled_;  // generations, that are to be entered
   bool written_before_ = false;  // by a command before this one: what was answered may be another now
@@ -381,6 +381,6 @@ void PgTables::remember(Map& map, const typename Map::key_type& key) {
 }
 
 // So that erase_old_names() need not ask.
-void plan_old_names(Needs& needs, Instant before);
+void plan_old_names(ReadSet& needs, Instant before);
 
 }  // namespace latchkey::pg

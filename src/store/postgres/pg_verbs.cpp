@@ -17,7 +17,7 @@ class TypedCommand final : public PgCommand {
  public:
   TypedCommand(Done<T> done, Plan plan, Apply apply)
       : done_(std::move(done)), plan_(std::move(plan)), apply_(std::move(apply)) {}
-  void plan(Needs& needs) override { plan_(needs); }
+  void plan(ReadSet& needs) override { plan_(needs); }
   void apply(Applying with) override { reply_.emplace(apply_(with)); }
   void finish(const Error* failed) override {
     if (failed) return done_(std::unexpected(*failed));
@@ -62,7 +62,7 @@ struct Parts {
 
 // What has the name of one that is held waits behind it: they keep their order.
 template <auto one, class Request, class Name>
-auto each_apart(Many<Request> requests, Name name) {
+auto apply_each_isolated(Many<Request> requests, Name name) {
   return [requests, name](Applying with) {
     auto& tables = static_cast<PgTables&>(with.tables);
     std::set<Uuid> held;
@@ -71,19 +71,19 @@ auto each_apart(Many<Request> requests, Name name) {
     for (const Request& request : *requests) {
       const PgTables::Mark mark = tables.begin_request();
       try {
-        if (!held.empty() && held.contains(name(request))) throw Held{};
+        if (!held.empty() && held.contains(name(request))) throw LockContended{};
         auto reply = one(with, request);
         tables.end_request();
         parts.replies.push_back(std::move(reply));
-      } catch (const Missing&) {
+      } catch (const NeedsRead&) {
         tables.undo_request(mark);
-        tables.go_again();
-        parts.replies.emplace_back(refuse_held());  // told to nobody
-      } catch (const Held&) {
+        tables.request_another_round();
+        parts.replies.emplace_back(lock_contended_error());  // told to nobody
+      } catch (const LockContended&) {
         tables.undo_request(mark);
         held.insert(name(request));
         parts.held.push_back(parts.replies.size());
-        parts.replies.emplace_back(refuse_held());
+        parts.replies.emplace_back(lock_contended_error());
       }
     }
     return parts;
@@ -92,14 +92,14 @@ auto each_apart(Many<Request> requests, Name name) {
 
 template <class Request, class Plan>
 auto plan_all(Many<Request> requests, Plan plan) {
-  return [requests, plan](Needs& needs) {
+  return [requests, plan](ReadSet& needs) {
     for (const Request& request : *requests) plan(needs, request);
   };
 }
 
 // The answer to a call of which some is still to come.
 template <class Reply>
-struct Gathering {
+struct ReplyCollector {
   std::vector<Reply> replies;
   Done<std::vector<Reply>> done;
   std::size_t left = 0;
@@ -112,24 +112,24 @@ struct Gathering {
   }
 };
 
-constexpr auto kPlanRun = [](Needs& needs, const auto& request) { needs.runs.insert(seq_in(request.id)); };
+constexpr auto kPlanRun = [](ReadSet& needs, const auto& request) { needs.runs.insert(seq_in(request.id)); };
 
-constexpr auto kPlanSettle = [](Needs& needs, const SettleRequest& request) {
+constexpr auto kPlanSettle = [](ReadSet& needs, const SettleRequest& request) {
   kPlanRun(needs, request);
   if (const auto* complete = std::get_if<Complete>(&request.ending)) needs.counters += complete->follow_ups.size();
 };
 
-void plan_key(Needs& needs, const ClaimRequest& request) {
+void plan_key(ReadSet& needs, const ClaimRequest& request) {
   needs.counters += 1;
   needs.fences += 1;
-  if (const auto hash = lookup_hash(request)) needs.keys.insert(name_key(*hash));
+  if (const auto hash = lookup_hash(request)) needs.keys_snapshot.insert(name_key(*hash));
 }
-void plan_key(Needs& needs, const EnqueueRequest& request) {
+void plan_key(ReadSet& needs, const EnqueueRequest& request) {
   needs.counters += 1;
   const auto hash = lookup_hash(request);
   if (!hash) return;
   // What is refused for its predecessors writes no key, and so would not be judged.
-  (request.after.empty() ? needs.new_keys : needs.keys).insert(name_key(*hash));
+  (request.after.empty() ? needs.keys_assumed_new : needs.keys_snapshot).insert(name_key(*hash));
 }
 
 std::string tenant_of(const EnqueueRequest& request) { return request.tenant; }
@@ -148,13 +148,13 @@ std::size_t bytes_of(const SettleRequest& request) {
 // A row that somebody else has is passed over the first time: its batch must not be held up. From then on, apart, it is
 // waited for in turn: what many lanes write to may be free at no moment at which it is merely looked at.
 template <class Act>
-auto in_turn(Act act) {
+auto with_lock_retry(Act act) {
   return [act = std::move(act), waits = false](Applying with) mutable {
     auto& tables = static_cast<PgTables&>(with.tables);
-    if (waits) tables.wait_in_turn();
+    if (waits) tables.block_on_row_lock();
     try {
       return act(tables, with);
-    } catch (const Held&) {
+    } catch (const LockContended&) {
       waits = true;
       throw;
     }
@@ -164,7 +164,7 @@ auto in_turn(Act act) {
 constexpr Duration kBatchesKept = std::chrono::hours{1};
 // What a note weighs, for the room that it takes in a batch: others in it wait for hundreds of them, not for thousands.
 constexpr std::size_t kNoteBytes = 8 << 10;
-constexpr auto kNothing = [](Needs&) {};
+constexpr auto kNothing = [](ReadSet&) {};
 
 }  // namespace
 
@@ -185,20 +185,21 @@ void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, PgTraits traits
 
 template <auto one, class Request, class Reply, class Plan, class Name>
 void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<Reply>> done, Plan plan, Name name,
-                                bool may_be_mere) {
+                                bool reply_early_if_read_only) {
   const auto shared = share(std::move(requests));
   std::size_t bytes = 0;
   for (const Request& request : *shared) bytes += bytes_of(request);
   if (shared->size() == 1)
-    return submit(std::move(done), plan_all(shared, plan), each<one>(shared),
-                  {.bytes = bytes, .tenant = tenant_of(shared->front()), .may_be_mere = may_be_mere});
+    return submit(
+        std::move(done), plan_all(shared, plan), each<one>(shared),
+        {.bytes = bytes, .tenant = tenant_of(shared->front()), .reply_early_if_read_only = reply_early_if_read_only});
   auto then = [this, shared, plan, name, done = std::move(done)](Result<Parts<Reply>> parts) mutable {
     if (!parts) return done(std::unexpected(parts.error()));
     if (parts->held.empty()) return done(std::move(parts->replies));
     std::map<Uuid, std::vector<std::size_t>> places;
     for (const std::size_t place : parts->held) places[name((*shared)[place])].push_back(place);
     // All of what follows is this store's thread's.
-    const auto all = std::make_shared<Gathering<Reply>>(std::move(parts->replies), std::move(done), places.size());
+    const auto all = std::make_shared<ReplyCollector<Reply>>(std::move(parts->replies), std::move(done), places.size());
     for (auto& [named, of] : places) {
       std::vector<Request> held;
       std::size_t heavy = 0;
@@ -209,9 +210,11 @@ void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<
                                  {.bytes = heavy, .requests = of.size(), .tenant = tenant_of(again->front())});
     }
   };
-  submit<Parts<Reply>>(
-      std::move(then), plan_all(shared, plan), each_apart<one>(shared, name),
-      {.bytes = bytes, .requests = shared->size(), .manner = PgTraits::Manner::in_parts, .may_be_mere = may_be_mere});
+  submit<Parts<Reply>>(std::move(then), plan_all(shared, plan), apply_each_isolated<one>(shared, name),
+                       {.bytes = bytes,
+                        .requests = shared->size(),
+                        .manner = PgTraits::ReplyMode::per_request,
+                        .reply_early_if_read_only = reply_early_if_read_only});
 }
 
 template <class T, class Plan, class Apply>
@@ -225,9 +228,9 @@ Result<T> PostgresStore::call(Plan plan, Apply apply) {
 void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
   const auto shared = std::make_shared<const ClaimRequest>(std::move(request));
   submit(
-      std::move(done), [shared](Needs& needs) { plan_key(needs, *shared); },
+      std::move(done), [shared](ReadSet& needs) { plan_key(needs, *shared); },
       [shared](Applying with) { return apply_claim(with, *shared); },
-      {.bytes = bytes_of(*shared), .tenant = shared->tenant, .may_be_mere = true});
+      {.bytes = bytes_of(*shared), .tenant = shared->tenant, .reply_early_if_read_only = true});
 }
 void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   const auto shared = share(std::move(requests));
@@ -238,7 +241,7 @@ void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector
       static_cast<PgTables&>(with.tables).begin_request();
       try {
         replies.push_back(apply_extend(with, request));
-      } catch (const Held&) {
+      } catch (const LockContended&) {
         if (shared->size() == 1) throw;  // it is asked for again, apart
         replies.emplace_back(Error{Code::STORE_UNAVAILABLE, "somebody's open transaction holds this run"});
       }
@@ -254,7 +257,7 @@ void PostgresStore::settle(std::vector<SettleRequest> requests, Done<std::vector
 void PostgresStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) {
   submit_each<apply_enqueue>(
       std::move(requests), std::move(done),
-      [](Needs& needs, const EnqueueRequest& request) {
+      [](ReadSet& needs, const EnqueueRequest& request) {
         plan_key(needs, request);
         for (const RunId& predecessor : request.after) needs.runs.insert(seq_in(predecessor));
       },
@@ -269,7 +272,7 @@ void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
   const auto shared = std::make_shared<const TakeRequest>(std::move(request));
   submit(
       std::move(done),
-      [shared](Needs& needs) {
+      [shared](ReadSet& needs) {
         needs.ready[{shared->tenant, shared->functions}].count += shared->limit;
         // Mostly there is little to be had: where there is more, more are drawn.
         needs.fences = std::max<std::uint64_t>(needs.fences, std::min<std::uint64_t>(shared->limit, kDrawn));
@@ -278,7 +281,7 @@ void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
 }
 void PostgresStore::move(MoveRequest request, Done<MoveReply> done) {
   submit(
-      std::move(done), [id = request.id](Needs& needs) { needs.runs.insert(seq_in(id)); },
+      std::move(done), [id = request.id](ReadSet& needs) { needs.runs.insert(seq_in(id)); },
       [request = std::move(request)](Applying with) { return apply_move(with, request); });
 }
 void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
@@ -286,7 +289,7 @@ void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
 }
 void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
   submit(
-      std::move(done), [this](Needs& needs) { plan_old_names(needs, clock_->now() - kBatchesKept); },
+      std::move(done), [this](ReadSet& needs) { plan_old_names(needs, clock_->now() - kBatchesKept); },
       [retention, limit](Applying with) {
         const bool more = static_cast<PgTables&>(with.tables).erase_old_names(with.now - kBatchesKept);
         Swept swept = apply_purge(with, retention, limit);
@@ -301,8 +304,9 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
     return std::monostate{};
   };
   // Nothing would tell those that are noted again from new ones. Too few is what a crash may leave as well.
-  submit(std::move(done), kNothing, add,
-         {.bytes = shared->size() * kNoteBytes, .requests = shared->size(), .manner = PgTraits::Manner::noted});
+  submit(
+      std::move(done), kNothing, add,
+      {.bytes = shared->size() * kNoteBytes, .requests = shared->size(), .manner = PgTraits::ReplyMode::best_effort});
 }
 void PostgresStore::probe(Done<std::monostate> done) {
   submit(std::move(done), kNothing, [](Applying with) {
@@ -312,11 +316,12 @@ void PostgresStore::probe(Done<std::monostate> done) {
 }
 Result<std::optional<LetterMoved>> PostgresStore::move_dead_letter(const LetterMove& wish) {
   return call<std::optional<LetterMoved>>(
-      kNothing, in_turn([wish](PgTables&, Applying with) { return apply_letter_move(with, wish); }));
+      kNothing, with_lock_retry([wish](PgTables&, Applying with) { return apply_letter_move(with, wish); }));
 }
 Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                              const std::string& actor) {
-  return call<std::optional<DeadLetter>>(kNothing, in_turn([tenant, id, actor](PgTables& tables, Applying with) {
+  return call<std::optional<DeadLetter>>(kNothing,
+                                         with_lock_retry([tenant, id, actor](PgTables& tables, Applying with) {
                                            return tables.acknowledge(tenant, id, actor, with.now);
                                          }));
 }
@@ -328,8 +333,8 @@ Result<std::monostate> PostgresStore::add_token(const TokenRecord& token) {
   return std::monostate{};
 }
 Result<bool> PostgresStore::revoke_token(const std::string& id) {
-  return call<bool>(kNothing,
-                    in_turn([id](PgTables& tables, Applying with) { return tables.revoke_token(id, with.now); }));
+  return call<bool>(
+      kNothing, with_lock_retry([id](PgTables& tables, Applying with) { return tables.revoke_token(id, with.now); }));
 }
 
 }  // namespace latchkey

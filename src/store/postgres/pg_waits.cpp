@@ -62,7 +62,7 @@ std::vector<RunId> PgTables::dependents(RunId predecessor) {
   const Seq seq = seq_in(predecessor);
   if (!knows_waits(seq)) {
     needs_.waits.insert(seq);
-    throw Missing{};
+    throw NeedsRead{};
   }
   const auto at = waits_.find(seq);
   if (at == waits_.end()) return {};

@@ -1,16 +1,16 @@
 -- Which server this is, what its clock says, and who else is there.
 
--- name: as_engine
+-- name: set_role_engine
 -- The path is never the database's or the role's: what somebody put there, an operator say, would run as the engine.
 SELECT pg_catalog.set_config('role', 'latchkey_engine', true),
 pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
--- name: as_engine_in_turn
+-- name: set_role_engine_with_lock_timeout
 -- Everybody who notes another place waits for who was first, and who gives notice for all others who do: one that went
 -- silent must not hold up them all.
-{as_engine},
+{set_role_engine},
 pg_catalog.set_config('lock_timeout', '5s', true), pg_catalog.set_config('enable_seqscan', 'off', true),
 pg_catalog.set_config('idle_in_transaction_session_timeout', '2s', true)
--- name: as_who_connected
+-- name: reset_role
 -- The engine may neither see nor end another's session.
 SELECT pg_catalog.set_config('role', 'none', true),
 pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
@@ -19,7 +19,7 @@ pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true)
 BEGIN
 -- name: find_process
 SELECT pg_catalog.pg_backend_pid()::bigint
--- name: end_backend
+-- name: terminate_orphaned_backend
 -- A row while it is there. Ended is one that waits for us alone: a commit that waits for its standby would be shown to
 -- everybody, and the standby may never have it.
 SELECT CASE WHEN wait_event_type = 'Client' THEN pg_terminate_backend(pid) END FROM pg_stat_activity
@@ -30,7 +30,7 @@ WHERE pid = $1 AND xact_start = $2::text::timestamptz AND usename = session_user
 FROM pg_control_system()) h
 -- name: place
 SELECT h.system || ' ' || h.timeline FROM {here}
--- name: note_place
+-- name: record_server_identity
 INSERT INTO latchkey.place (system, timeline)
 SELECT h.system, h.timeline FROM {here} WHERE NOT EXISTS (SELECT FROM latchkey.place)
 ON CONFLICT DO NOTHING

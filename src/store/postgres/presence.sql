@@ -5,11 +5,11 @@
 -- name: wait_shortly
 -- For whoever looks, or keeps us from it: leases that end are watched for on the same connection.
 SELECT set_config('lock_timeout', '500ms', true)
--- name: show_presence
+-- name: announce_server
 SELECT pg_advisory_xact_lock_shared(7420, hashtext('latchkey.servers'))
 -- name: hold_presence
 SELECT pg_advisory_xact_lock(7420, hashtext('latchkey.servers'))
--- name: find_present
+-- name: list_live_servers
 -- Servers that wait for whoever holds it.
 SELECT l.pid FROM pg_locks l
 WHERE l.locktype = 'advisory' AND l.classid = 7420

@@ -10,7 +10,7 @@ SELECT {head_columns}, {state_columns} FROM latchkey.runs r JOIN latchkey.all_st
 -- name: find_duplicates
 SELECT seen FROM latchkey.duplicates WHERE seq = $1
 
--- name: census
+-- name: stats
 -- Blocks are counted along their primary key (lo > 0): their table may be mostly dead rows.
 SELECT
 count(*) FILTER (WHERE status = 0) +

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "store/postgres/places.hpp"
+#include "store/postgres/run_layout.hpp"
 #include "store/postgres/wire.hpp"
 
 namespace latchkey::pg {

@@ -16,9 +16,9 @@ namespace latchkey::pg {
 namespace {
 
 // One conversation on a connection, until its time is over. libpq's own limit holds for its blocking calls only.
-class Talk {
+class PgExchange {
  public:
-  Talk(PGconn* handle, Clock& clock, const LastCall& last_call, Duration until)
+  PgExchange(PGconn* handle, Clock& clock, const ShutdownDeadline& last_call, Duration until)
       : handle_(handle), clock_(clock), last_call_(last_call), until_(until) {}
 
   [[noreturn]] void raise() { throw Failure("", PQerrorMessage(handle_), true); }
@@ -77,18 +77,18 @@ class Talk {
  private:
   PGconn* const handle_;
   Clock& clock_;
-  const LastCall& last_call_;
+  const ShutdownDeadline& last_call_;
   const Duration until_;
 };
 
 }  // namespace
 
-LastCall::LastCall() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
+ShutdownDeadline::ShutdownDeadline() : descriptor_(::eventfd(0, EFD_CLOEXEC)) {
   if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
-LastCall::~LastCall() { ::close(descriptor_); }
+ShutdownDeadline::~ShutdownDeadline() { ::close(descriptor_); }
 
-void LastCall::set(Duration until) {
+void ShutdownDeadline::set(Duration until) {
   Duration none = Duration::max();
   if (until_.compare_exchange_strong(none, until)) (void)::eventfd_write(descriptor_, 1);
 }
@@ -144,7 +144,7 @@ Sessions::Handle Sessions::connect(Duration until) {
     Handle handle(PQconnectStart(hosts[i].conninfo.c_str()), &PQfinish);
     if (!handle) throw std::bad_alloc();
     try {
-      Talk(handle.get(), clock_, last_call_, std::min(until, clock_.elapsed() + hosts[i].patience)).connect();
+      PgExchange(handle.get(), clock_, last_call_, std::min(until, clock_.elapsed() + hosts[i].patience)).connect();
       return handle;
     } catch (const Failure&) {
       if (i + 1 == hosts.size()) throw;
@@ -163,7 +163,7 @@ Rows Sessions::run_once(const std::vector<Statement>& statements, Duration until
   // Amid a conversation that broke off it must not be used again.
   Handle handle = std::exchange(borrowed.handle, Handle{nullptr, &PQfinish});
   if (!handle) handle = connect(until);
-  Talk talk(handle.get(), clock_, last_call_, until);
+  PgExchange talk(handle.get(), clock_, last_call_, until);
   for (const Statement& statement : statements) talk.add(statement);
   talk.send_all();
   std::optional<Rows> rows;

@@ -22,13 +22,13 @@ namespace latchkey::pg {
 // A time by which all waiting ends, once it is set: but whoever begins to wait about then, or later, has a moment for
 // it, as a server that answers is asked as ever. Whoever waits for a descriptor waits for this one too, and looks again
 // when it is ready.
-class LastCall {
+class ShutdownDeadline {
  public:
   static constexpr Duration kMoment = std::chrono::seconds{1};
-  LastCall();
-  ~LastCall();
-  LastCall(const LastCall&) = delete;
-  LastCall& operator=(const LastCall&) = delete;
+  ShutdownDeadline();
+  ~ShutdownDeadline();
+  ShutdownDeadline(const ShutdownDeadline&) = delete;
+  ShutdownDeadline& operator=(const ShutdownDeadline&) = delete;
   // By a clock's elapsed(). The first time counts.
   void set(Duration until);
   bool is_set() const { return until_.load() != Duration::max(); }
@@ -79,7 +79,7 @@ class Sessions {
   const std::size_t most_;
   Clock& clock_;
   const Duration limit_;
-  LastCall last_call_;
+  ShutdownDeadline last_call_;
   std::mutex mutex_;
   std::condition_variable returned_;
   std::vector<Handle> idle_;
@@ -87,9 +87,9 @@ class Sessions {
 };
 
 // One read, of any number of statements: all of them together have the time of one.
-class Reading {
+class ReadTransaction {
  public:
-  explicit Reading(Sessions& sessions) : sessions_(sessions), until_(sessions.next_limit()) {}
+  explicit ReadTransaction(Sessions& sessions) : sessions_(sessions), until_(sessions.next_limit()) {}
   Rows run(const std::optional<std::string>& tenant, const Statement& statement) {
     return sessions_.run(tenant, statement, until_);
   }

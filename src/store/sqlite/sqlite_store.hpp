@@ -46,7 +46,7 @@ class SqliteCommand {
   // Once, after the commit, or with the error that befell it.
   virtual void finish(const Error* error) = 0;
   // Before it is applied: answers it without a write, where that can be done. It is over then.
-  virtual bool finish_early() { return false; }
+  virtual bool try_reply_without_write() { return false; }
   std::optional<Error> error;
 };
 
@@ -70,7 +70,7 @@ class SqliteStore final : public Store, private Records {
   Result<std::optional<Run>> find_latest(const KeyName& name) override;
   Result<Page> list(const ListQuery& query) override;
   Result<std::optional<Duplicates>> find_duplicates(RunId id) override;
-  Result<Census> census() override;
+  Result<StoreStats> stats() override;
   std::optional<Error> find_failure() override;
   void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_.now(); }
@@ -125,12 +125,12 @@ class SqliteStore final : public Store, private Records {
   // What a claim is told without a write: the outcome of a run that is done.
   std::optional<ClaimReply> find_replay(const ClaimRequest& request);
   // The writer cannot write, or has been at one batch for long.
-  bool is_held_up();
+  bool is_writer_stalled();
   // Once per batch: looks for the outcomes of claims that came before anybody knew that it takes long.
-  void answer_waiting();
+  void reply_to_queued_replays();
   struct Claiming;
   void keep_log();
-  // What other threads ask of the agenda.
+  // What other threads ask of the ready_index.
   void tell_agenda();
   void reopen();
   void answer(Batch& batch);
@@ -159,12 +159,12 @@ class SqliteStore final : public Store, private Records {
   std::mutex failure_mutex_;
   std::optional<Error> failure_;          // of the latest change, for other threads
   std::atomic<std::int64_t> busy_since_;  // when the batch at hand was begun; kIdle: there is none
-  std::atomic<std::int64_t> looked_;      // busy_since_ of the batch behind which answer_waiting() has looked
+  std::atomic<std::int64_t> looked_;      // busy_since_ of the batch behind which reply_to_queued_replays() has looked
   bool sync_failed_ = false;              // of a checkpoint, not mended yet
   int wal_pages_ = 0;                     // in the log, as of the last commit
   std::atomic<std::int64_t> next_deadline_ms_;
   std::mutex census_mutex_;
-  Census open_runs_;  // as of the latest batch
+  StoreStats open_runs_;  // as of the latest batch
   std::thread thread_;
 };
 

@@ -47,7 +47,7 @@ SqliteTables::SqliteTables(Database& database, Random& random, KeyWindow& window
 SqliteTables::~SqliteTables() = default;
 
 void SqliteTables::load() {
-  agenda_.clear();
+  ready_index_.clear();
   open_runs_.clear();
   scopes_.clear();
   changes_.clear();
@@ -104,7 +104,7 @@ void SqliteTables::load_open_runs() {
   while (all_open.step()) {
     const auto run = read(all_open.integer(0));
     LK_ASSERT(run && run->is_open());
-    agenda_.add(*run);
+    ready_index_.add(*run);
     remember(*run);
   }
 }
@@ -155,8 +155,8 @@ void SqliteTables::rollback() {
   if (LK_SEEDED(rollback_keeps_agenda)) changes_.clear();
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     open_runs_.erase(change->seq);
-    if (change->after) agenda_.remove(*change->after);
-    if (change->before) agenda_.add(*change->before);
+    if (change->after) ready_index_.remove(*change->after);
+    if (change->before) ready_index_.add(*change->before);
   }
   changes_.clear();
   erased_.clear();
@@ -220,7 +220,7 @@ void SqliteTables::insert(const Run& run) {
   changes_.push_back({seq_of(run.id()), {}, run});
   inserted_ += 1;
   if (run.head->guarded()) window_.stage(ShortHash(run.head->key_hash), seq_of(run.id()));
-  agenda_.add(run);
+  ready_index_.add(run);
   remember(run);
 }
 
@@ -245,15 +245,15 @@ void SqliteTables::update(const Run& before, const Run& after) {
   changes_.push_back({seq, {}, {}});
   if (before.is_open()) changes_.back().before = before;
   if (after.is_open()) changes_.back().after = after;
-  agenda_.remove(before);
-  agenda_.add(after);
+  ready_index_.remove(before);
+  ready_index_.add(after);
   remember(after);
 }
 
-void SqliteTables::point_key(const Run& run) {
+void SqliteTables::set_latest_run_of_key(const Run& run) {
   will_change();
   const ShortHash hash(run.head->key_hash);
-  database_.prepare(find_sql("point_key"))
+  database_.prepare(find_sql("set_latest_run_of_key"))
       .bind_blob(1, std::span<const unsigned char>(hash.bytes))
       .bind(2, seq_of(run.id()))
       .bind(3, state_.seq)

@@ -1,6 +1,6 @@
 // Tables in an SQLite file, on the writer's connection. See schema.sql for the layout and docs/adr for why.
 //
-// Memory holds only what can be derived from the file: the key window, the agenda, a cache of open runs. All of it
+// Memory holds only what can be derived from the file: the key window, the ready_index, a cache of open runs. All of it
 // follows the transaction: commit() publishes, rollback() undoes. Not safe from two threads.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <map>
 
 #include "base/random.hpp"
-#include "store/agenda.hpp"
+#include "store/ready_index.hpp"
 #include "store/sqlite/database.hpp"
 #include "store/sqlite/key_filter.hpp"
 #include "store/sqlite/key_pages.hpp"
@@ -84,8 +84,8 @@ class SqliteTables final : public Tables {
   Ending in_savepoint(const std::function<Ending(sqlite3*)>& effect);
 
   const StateRow& state() const { return state_; }
-  std::optional<Instant> next_deadline() const { return agenda_.next_deadline(); }
-  Census count_open() const { return agenda_.census(); }
+  std::optional<Instant> next_deadline() const { return ready_index_.next_deadline(); }
+  StoreStats count_open() const { return ready_index_.stats(); }
 
   std::optional<Run> find(RunId id) override;
   std::optional<Run> find_latest(const KeyName& name) override;
@@ -94,10 +94,12 @@ class SqliteTables final : public Tables {
   void draw_fence() override { state_.fence += 1; }
   void insert(const Run& run) override;
   void update(const Run& before, const Run& after) override;
-  void point_key(const Run& run) override;
+  void set_latest_run_of_key(const Run& run) override;
   void erase(const Run& run) override;
-  std::vector<RunId> ready(const TakeRequest& request, Instant now) override { return agenda_.ready(request, now); }
-  std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return agenda_.overdue(now, limit); }
+  std::vector<RunId> ready(const TakeRequest& request, Instant now) override {
+    return ready_index_.ready(request, now);
+  }
+  std::vector<RunId> overdue(Instant now, std::uint32_t limit) override { return ready_index_.overdue(now, limit); }
   PurgeSlice purge_candidates(Instant made_by, std::uint32_t limit) override;
   bool has_waits() override { return any_waits_; }
   void add_wait(RunId predecessor, RunId dependent) override;
@@ -139,7 +141,7 @@ class SqliteTables final : public Tables {
   Scopes scopes_;
   KeyPages keys_;
   KeyFilter filter_;
-  Agenda agenda_;
+  ReadyIndex ready_index_;
   absl::flat_hash_map<Seq, Run> open_runs_;
   StateRow state_;
   StateRow committed_;

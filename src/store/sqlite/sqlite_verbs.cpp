@@ -25,7 +25,7 @@ class TypedCommand final : public SqliteCommand {
     LK_ASSERT(reply_);
     done_(std::move(*reply_));
   }
-  bool finish_early() override {
+  bool try_reply_without_write() override {
     if constexpr (requires { apply_.look(); }) {
       auto reply = apply_.look();
       if (reply) done_(*std::move(reply));
@@ -97,7 +97,7 @@ struct SqliteStore::Claiming {
   std::optional<ClaimReply> look() const { return store->find_replay(request); }
 };
 
-bool SqliteStore::is_held_up() {
+bool SqliteStore::is_writer_stalled() {
   const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
   return (since != kIdle && steady_.elapsed() - Duration{since} >= kHeldUp) || find_failure();
 }
@@ -113,20 +113,20 @@ std::optional<ClaimReply> SqliteStore::find_replay(const ClaimRequest& request) 
   return std::move(refuse->reply);
 }
 
-void SqliteStore::answer_waiting() {
+void SqliteStore::reply_to_queued_replays() {
   const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
   if (since == kIdle || looked_.exchange(since, std::memory_order_relaxed) == since) return;
   Batch waiting;
   queue_.take_waiting(waiting);
-  std::erase_if(waiting, [](const auto& command) { return command->finish_early(); });
+  std::erase_if(waiting, [](const auto& command) { return command->try_reply_without_write(); });
   queue_.give_back(std::move(waiting));
 }
 
 // Looks for an outcome first only where the writer is held up: a look-up for every new key would cost more than it
 // saves. Whoever finds it held up looks for those that came before, too.
 void SqliteStore::claim(ClaimRequest request, Done<ClaimReply> done) {
-  if (is_held_up()) {
-    answer_waiting();
+  if (is_writer_stalled()) {
+    reply_to_queued_replays();
     if (auto replay = find_replay(request)) return done(*std::move(replay));
   }
   submit(std::move(done), Claiming{this, std::move(request)});
@@ -173,13 +173,13 @@ Result<std::optional<Duplicates>> SqliteStore::find_duplicates(RunId id) {
   return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find_duplicates(id); });
 }
 
-Result<Census> SqliteStore::census() {
+Result<StoreStats> SqliteStore::stats() {
   const auto unread = read(&SqliteStore::reader_, [](SqliteReader& reader) { return reader.count_unread_letters(); });
   if (!unread) return std::unexpected(unread.error());
   const std::lock_guard lock(census_mutex_);
-  Census census = open_runs_;
-  census.unread_letters = *unread;
-  return census;
+  StoreStats stats = open_runs_;
+  stats.unread_letters = *unread;
+  return stats;
 }
 
 std::optional<Error> SqliteStore::find_failure() {

@@ -51,7 +51,7 @@ SELECT first FROM lk_keys WHERE first > ?1 ORDER BY first LIMIT 1
 SELECT first, entries FROM lk_keys WHERE first > ?1 ORDER BY first LIMIT ?2
 -- name: put_key_page
 INSERT OR REPLACE INTO lk_keys VALUES (?1, ?2)
--- name: point_key
+-- name: set_latest_run_of_key
 INSERT OR REPLACE INTO lk_pointed VALUES (?1, ?2, ?3)
 -- name: read_pointed
 SELECT hash, seq, at_seq FROM lk_pointed

@@ -1,0 +1,71 @@
+#include "effects/stored_output.hpp"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+
+#include "base/base64.hpp"
+#include "keying/json_string.hpp"
+#include "keying/json_tree.hpp"
+
+namespace latchkey {
+namespace {
+
+bool is_text(std::string_view bytes) {
+  return simdjson::validate_utf8(bytes.data(), bytes.size()) && bytes.find('\0') == std::string_view::npos;
+}
+
+std::string escape(std::string_view text) {
+  std::string padded(text);
+  padded.append(JsonTree::PADDING, '\0');
+  std::string out(6 * text.size() + JsonTree::PADDING, '\0');
+  const char* const end = write_escaped({padded.data(), text.size()}, out.data());
+  out.resize(static_cast<std::size_t>(end - out.data()));
+  return out;
+}
+
+std::string write_stream(const KeptStream& stream) {
+  const bool text = is_text(stream.bytes);
+  return fmt::format(R"({{"{}":"{}","bytes":{},"truncated":{}}})", text ? "text" : "base64",
+                     text ? escape(stream.bytes) : encode_base64(stream.bytes), stream.total, stream.truncated);
+}
+
+std::optional<KeptStream> read_stream(simdjson::dom::element from) {
+  KeptStream stream;
+  std::string_view text;
+  if (from["text"].get(text) == simdjson::SUCCESS) {
+    stream.bytes = text;
+  } else if (from["base64"].get(text) == simdjson::SUCCESS) {
+    auto bytes = decode_base64(text);
+    if (!bytes) return std::nullopt;
+    stream.bytes = *std::move(bytes);
+  } else {
+    return std::nullopt;
+  }
+  if (from["bytes"].get(stream.total) != simdjson::SUCCESS) stream.total = stream.bytes.size();
+  if (from["truncated"].get(stream.truncated) != simdjson::SUCCESS) stream.truncated = false;
+  return stream;
+}
+
+}  // namespace
+
+KeptStream keep(const LastBytes& stream) { return {std::string(stream.bytes()), stream.total(), stream.truncated()}; }
+
+std::string write_kept_output(const StoredOutput& kept) {
+  return fmt::format(R"({{"exit_code":{},"stdout":{},"stderr":{}}})", kept.exit_code, write_stream(kept.output),
+                     write_stream(kept.errors));
+}
+
+std::optional<StoredOutput> read_kept_output(const std::string& result) {
+  simdjson::dom::parser parser;
+  simdjson::dom::element root, output, errors;
+  std::int64_t exit_code = 0;
+  if (parser.parse(result).get(root) != simdjson::SUCCESS || root["exit_code"].get(exit_code) != simdjson::SUCCESS ||
+      root["stdout"].get(output) != simdjson::SUCCESS || root["stderr"].get(errors) != simdjson::SUCCESS)
+    return std::nullopt;
+  auto kept_output = read_stream(output);
+  auto kept_errors = read_stream(errors);
+  if (!kept_output || !kept_errors) return std::nullopt;
+  return StoredOutput{static_cast<int>(exit_code), *std::move(kept_output), *std::move(kept_errors)};
+}
+
+}  // namespace latchkey

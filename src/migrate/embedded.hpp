@@ -1,0 +1,15 @@
+// The files of the top-level folder migrations/, which the build makes part of the program.
+#pragma once
+
+#include <span>
+
+namespace latchkey::migrate {
+
+struct Embedded {
+  const char* name;
+  const char* text;
+};
+
+std::span<const Embedded> embedded();
+
+}  // namespace latchkey::migrate

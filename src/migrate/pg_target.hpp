@@ -1,0 +1,57 @@
+// PgTarget: migrations in PostgreSQL. One connection that is never opened anew: a statement after a loss would run
+// outside its transaction. An advisory lock of the transaction keeps other runners out, through a pooler too.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include "migrate/pg_notices.hpp"
+#include "migrate/target.hpp"
+
+namespace latchkey::migrate {
+
+class PgTarget final : public Target {
+ public:
+  PgTarget(TargetSettings settings, Random& random);
+  ~PgTarget() override;
+
+  std::vector<Applied> read_ledger() override;
+  std::vector<Fault> lint(const std::string& file, const std::string& script) override;
+  void begin(Duration patience, const std::function<void()>& on_wait) override;
+  void apply(const std::string& file, const std::string& script) override;
+  void record(const Migration& migration) override;
+  void erase(const Migration& migration) override;
+  void amend(const Migration& migration) override;
+  std::string ask(const std::string& query) override;
+  void commit() override;
+  void roll_back() noexcept override;
+  std::string describe() override;
+  std::unique_ptr<Target> make_scratch() override;
+  std::string scratch_name() const override;
+  void interrupt() noexcept override;
+
+  // Whether there is a schema of this name.
+  bool has_schema(const std::string& name);
+
+ private:
+  PgTarget(TargetSettings settings, Random& random, const std::string& database);
+  // The connection's answer as text, row by row.
+  std::vector<std::vector<std::string>> query(const std::string& sql, const std::vector<std::string>& parameters = {});
+  // One or more statements without an answer. Throws pg::Failure.
+  void execute(const std::string& sql);
+  // So that a runner that dies is noticed while its statement runs: the next one need not wait for that.
+  void watch_runner();
+  void drop_scratch() noexcept;
+  bool has_ledger();
+
+  const TargetSettings settings_;
+  Random& random_;
+  std::string ledger_;  // its quoted name
+  PgNotices notices_;
+  std::unique_ptr<PGconn, decltype(&PQfinish)> handle_{nullptr, &PQfinish};
+  std::unique_ptr<PGcancel, decltype(&PQfreeCancel)> cancel_{nullptr, &PQfreeCancel};
+  std::string transaction_;       // the id of the open one
+  std::string file_;              // that was applied last
+  std::string scratch_database_;  // dropped with the object
+};
+
+}  // namespace latchkey::migrate

@@ -1,0 +1,33 @@
+#include "server/lock_file_refresher.hpp"
+
+#include <spdlog/spdlog.h>
+
+namespace latchkey {
+namespace {
+
+constexpr auto kPause = std::chrono::milliseconds{500};
+
+}  // namespace
+
+LockFileRefresher::LockFileRefresher(StoreLock& lock) : lock_(lock), thread_([this] { work(); }) {}
+
+LockFileRefresher::~LockFileRefresher() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void LockFileRefresher::work() {
+  bool told = false;
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kPause, [this] { return closing_; })) {
+    const auto kept = lock_.keep();
+    if (!kept && !told) spdlog::error("the lock file cannot be put back: {}", to_string(kept.error()));
+    told = !kept;
+  }
+}
+
+}  // namespace latchkey

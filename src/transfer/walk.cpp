@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "migrate/migration_error.hpp"
+#include "transfer/sink.hpp"
+
+namespace latchkey::transfer {
+namespace {
+
+// Few enough that a page of the largest inputs and results fits into memory.
+constexpr std::uint32_t kPage = 250;
+
+template <class T>
+T require(Result<T> result) {
+  if (!result) throw migrate::MigrationError(result.error().code, result.error().detail);
+  return std::move(*result);
+}
+
+bool is_latest(Store& store, const Run& run) {
+  const RunHead& head = *run.head;
+  if (!head.guarded()) return false;
+  const auto latest = require(store.find_latest({head.tenant, head.function, head.key, head.key_hash}));
+  return latest && latest->id() == run.id();
+}
+
+void walk_runs(Store& store, Sink& into) {
+  ListQuery query{.limit = kPage};
+  do {
+    Page page = require(store.list(query));
+    for (Run& run : page.runs) {
+      MovedRun moved{.has_key = is_latest(store, run), .duplicates = require(store.find_duplicates(run.id()))};
+      moved.run = std::move(run);
+      into.add_run(moved);
+    }
+    query.cursor = page.next;
+  } while (!query.cursor.empty());
+}
+
+void walk_members(Records& records, const DeadLetter& letter, Sink& into) {
+  MemberPlace after;
+  while (true) {
+    const auto members = require(records.list_members(letter.id, kPage, after));
+    for (const DeadLetterMember& member : members) into.add_member(member, letter);
+    if (members.size() < kPage) return;
+    after = place_of(members.back());
+  }
+}
+
+void walk_letters(Records& records, Sink& into) {
+  DeadLetterQuery query{.with_acknowledged = true, .limit = kPage};
+  do {
+    const DeadLetterPage page = require(records.list_dead_letters(query));
+    for (const DeadLetter& letter : page.entries) {
+      into.add_letter(letter);
+      walk_members(records, letter, into);
+    }
+    query.cursor = page.next;
+  } while (!query.cursor.empty());
+}
+
+}  // namespace
+
+void walk(Store& store, Sink& into) {
+  walk_runs(store, into);
+  walk_letters(store.records(), into);
+  auto tokens = require(store.records().list_tokens());
+  std::ranges::sort(tokens, {}, &TokenRecord::id);  // not by a database's collation
+  for (const TokenRecord& token : tokens) into.add_token(token);
+}
+
+}  // namespace latchkey::transfer
