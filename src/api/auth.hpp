@@ -49,7 +49,7 @@ class TokenTable {
   };
   using Tokens = std::unordered_map<std::string, Known>;
 
-  std::shared_ptr<const Principal> look_up(std::string_view authorization) const;
+  std::shared_ptr<const Principal> resolve_host(std::string_view authorization) const;
 
   Records& records_;
   std::mutex refreshing_;  // one at a time, so that an older list never replaces a newer one

@@ -12,9 +12,9 @@
 #include <fstream>
 
 #include "base/time.hpp"
+#include "pg/dsn.hpp"
 #include "server/address_file.hpp"
 #include "server/settings.hpp"
-#include "store/postgres/hosts.hpp"
 
 namespace latchkey {
 namespace {

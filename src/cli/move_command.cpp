@@ -13,9 +13,9 @@
 #include "cli/connection_options.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/table.hpp"
+#include "pg/dsn.hpp"
 #include "server/address_file.hpp"
 #include "server/settings.hpp"
-#include "store/postgres/hosts.hpp"
 #include "transfer/move.hpp"
 
 namespace latchkey {

@@ -6,8 +6,8 @@
 
 #include "migrate/migration_error.hpp"
 #include "migrate/pg_connect.hpp"
+#include "pg/codec.hpp"
 #include "store/postgres/statements.hpp"
-#include "store/postgres/wire.hpp"
 
 namespace latchkey::migrate {
 namespace {

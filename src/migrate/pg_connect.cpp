@@ -7,7 +7,7 @@
 
 #include "base/suggest.hpp"
 #include "migrate/migration_error.hpp"
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
 
 namespace latchkey::migrate {
 namespace {

@@ -5,7 +5,7 @@
 #include "migrate/catalog.sql.hpp"
 #include "migrate/pg_connect.hpp"
 #include "migrate/sql_script.hpp"
-#include "store/postgres/wire.hpp"
+#include "pg/codec.hpp"
 
 namespace latchkey::migrate {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "migrate/pg_target.hpp"
 #include "migrate/sqlite_target.hpp"
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
 
 namespace latchkey::migrate {
 

@@ -8,10 +8,10 @@
 #include <csignal>
 #include <thread>
 
+#include "pg/dsn.hpp"
 #include "server/address_file.hpp"
 #include "server/service.hpp"
 #include "server/startup_signal_guard.hpp"
-#include "store/postgres/hosts.hpp"
 
 namespace latchkey {
 namespace {

@@ -11,9 +11,9 @@
 #include "engine/maintenance_thread.hpp"
 #include "http/server.hpp"
 #include "migrate/open_postgres.hpp"
+#include "pg/dsn.hpp"
 #include "server/admin_key.hpp"
 #include "server/lock_file_refresher.hpp"
-#include "store/postgres/hosts.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
 

@@ -4,7 +4,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
 
 namespace latchkey {
 namespace {

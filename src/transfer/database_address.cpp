@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
 
 namespace latchkey::transfer {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "migrate/migration_error.hpp"
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
+#include "pg/session_settings.hpp"
 #include "store/postgres/run_layout.hpp"
-#include "store/postgres/transaction_settings.hpp"
 #include "transfer/database_address.hpp"
 
 namespace latchkey::transfer {
@@ -21,10 +21,10 @@ namespace {
 
 // As a server's batches begin, but that it may take its time.
 std::string begin_settings() {
-  return pg::make_settings(pg::Lasting::transaction, {{"role", "'latchkey_engine'"},
-                                                      {"lock_timeout", "'10s'"},
-                                                      {"statement_timeout", "'0'"},
-                                                      {"idle_in_transaction_session_timeout", "'0'"}});
+  return pg::make_settings(pg::SettingScope::transaction, {{"role", "'latchkey_engine'"},
+                                                           {"lock_timeout", "'10s'"},
+                                                           {"statement_timeout", "'0'"},
+                                                           {"idle_in_transaction_session_timeout", "'0'"}});
 }
 constexpr const char* kLock =
     "LOCK TABLE latchkey.runs, latchkey.blocks, latchkey.outcomes, latchkey.settlements, latchkey.states, "

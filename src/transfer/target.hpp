@@ -6,7 +6,7 @@
 #pragma once
 
 #include "migrate/pg_connect.hpp"
-#include "store/postgres/wire.hpp"
+#include "pg/codec.hpp"
 #include "transfer/source.hpp"
 #include "transfer/tally.hpp"
 

@@ -10,7 +10,7 @@
 #include "base/clock.hpp"
 #include "conformance/await.hpp"
 #include "integration/pg_stores.hpp"
-#include "store/postgres/connection.hpp"
+#include "pg/connection.hpp"
 #include "support/fault_proxy.hpp"
 
 namespace latchkey {

@@ -141,7 +141,7 @@ void World::start_server() {
   // The engine keeps a reference to its clock: it must outlive the coroutine, and the server.
   server_clocks_.push_back(std::make_unique<LifeClock>(clock, server_));
   engine = std::make_unique<Engine>(disk->store(), *server_clocks_.back(), settings);
-  spawn(engine->tend());
+  spawn(engine->run_maintenance());
   trace("the server starts");
 }
 

@@ -1,7 +1,7 @@
 // How dead letters and tokens lie in their tables.
 #pragma once
 
-#include "store/postgres/wire.hpp"
+#include "pg/codec.hpp"
 #include "store/records.hpp"
 #include "store/tables.hpp"
 

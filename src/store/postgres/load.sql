@@ -79,6 +79,6 @@ SELECT nextval('latchkey.fences') FROM generate_series(1, $1)
 -- Behind all locks: a fence above what the last owners drew, the time, and who this is at the server's end.
 SELECT nextval('latchkey.fences'), {clock}, pg_backend_pid()::bigint, now()::text,
 (SELECT last_value FROM latchkey.clock)
--- name: end_load_and_place
+-- name: end_load_and_identity
 -- Behind a pooler the server may be another one than at the last transaction, whose fences have not jumped yet.
-{end_load}, ({place})
+{end_load}, ({server_identity})

@@ -39,7 +39,7 @@ Error describe(const Failure& failure) {
 
 Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, Batch batch, WriterKind kind) {
   BatchExecution execution{
-      .name = make_uuid_v7(clock_->now(), random_.next(), random_.next()), .kind = kind, .failing_since = {}};
+      .name = make_uuid_v7(clock_.now(), random_.next(), random_.next()), .kind = kind, .failing_since = {}};
   for (unsigned tries = 1;; ++tries) {
     const std::optional<Failure> failure = co_await execute_once(connection, batch, execution);
     if (!failure) co_return answer(std::move(batch));
@@ -73,9 +73,9 @@ Task<void> PostgresStore::apply_batch(std::unique_ptr<Connection>& connection, B
     if (is_settled_twice(*failure) && !std::exchange(execution.checks_settlements, true)) continue;
     if (is_contended) co_return park(std::move(batch.front()));
     // On closing only what is unknown is worth another try.
-    const bool is_over = waits_.has_ended() || execution.is_too_late || (is_closing() && !execution.is_unknown);
+    const bool is_over = waiters_.has_ended() || execution.is_too_late || (is_closing() && !execution.is_unknown);
     Duration patience = execution.is_unknown ? kCommitResolutionTimeout : settings_.patience;
-    if (waits_.are_last()) patience = std::min(patience, kShutdownRetryWindow);
+    if (waiters_.are_last()) patience = std::min(patience, kShutdownRetryWindow);
     if (!may_go_on || is_over) patience = Duration{0};
     batch = reject_expired(std::move(batch), *failure, execution, patience);
     if (batch.empty()) co_return;
@@ -95,10 +95,10 @@ Task<std::optional<Failure>> PostgresStore::execute_once(std::unique_ptr<Connect
         asks && (LK_SEEDED(unknown_commit_believed) || co_await resolve_unknown_commit(*connection, execution));
     if (!is_kept) {
       if (std::exchange(execution.is_unknown, false))
-        execution.name = make_uuid_v7(clock_->now(), random_.next(), random_.next());
+        execution.name = make_uuid_v7(clock_.now(), random_.next(), random_.next());
       co_await try_batch(*connection, batch, execution);
     }
-    enqueue_notifications(std::exchange(execution.news, {}));
+    notifier_.enqueue(std::exchange(execution.news, {}));
     co_return std::nullopt;
   } catch (const Failure& found) {
     // A standby, behind a pooler or whose primary has just become one: the next connection is to find another.
@@ -189,15 +189,15 @@ PostgresStore::Batch PostgresStore::reject_expired(Batch batch, const Failure& f
 // where there must be one, so is all that came before it.
 Task<bool> PostgresStore::resolve_unknown_commit(Connection& connection, BatchExecution& execution) {
   // Who does it is known before it holds the name: it may go silent as well.
-  begin(connection);
+  Connector::begin(connection);
   connection.add(sql().backend_pid_and_clock);
   const auto who = co_await connection.run(settings_.reply_max);
   execution.backend.emplace(who.back().integer(0, 0), std::string(who.back().bytes(0, 1)));
-  see_clock(from_ms(who.back().integer(0, 2)), who.back().integer(0, 3));
+  clock_.observe(from_ms(who.back().integer(0, 2)), who.back().integer(0, 3));
   // This machine may have stood still meanwhile. Once its name may have been purged, that it is not there says nothing.
-  execution.is_too_late = clock_->now() - execution.named_at > kCommitResolutionTimeout;
+  execution.is_too_late = clock_.now() - execution.named_at > kCommitResolutionTimeout;
   if (execution.is_too_late) throw Failure("", "it is too long ago to find out whether it was kept", false);
-  connection.add({sql().resolve_unknown_commit, Params().add(execution.name).add(-to_ms(clock_->now()))});
+  connection.add({sql().resolve_unknown_commit, Params().add(execution.name).add(-to_ms(clock_.now()))});
   connection.add(sql().commit);
   const auto results = co_await connection.run(settings_.reply_max);
   if (connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
@@ -206,7 +206,7 @@ Task<bool> PostgresStore::resolve_unknown_commit(Connection& connection, BatchEx
 }
 
 Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, BatchExecution& execution) {
-  begin(connection);
+  Connector::begin(connection);
   PgTables tables(random_, counters_, heads_);
   execution.letters.clear();
   execution.keys.clear();
@@ -270,7 +270,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, BatchE
     if (!tenants_.contains(head->tenant)) new_tenants.insert(head->tenant);
   for (const std::string& tenant : new_tenants)
     connection.add({sql().note_tenant, Params().add(std::string_view(tenant))});
-  if (to_ms(now) >= clock_mark_ms_) add_clock_mark(connection, now);
+  if (clock_.must_raise_mark(now)) clock_.add_mark(connection, now);
   if (changed) connection.add({sql().name_batch, Params().add(execution.name).add(to_ms(now))});
   // What was written since can only have brought it nearer, which is known; a sweep wants to know how far it is now.
   const bool asks_deadline = tables.has_swept();
@@ -280,7 +280,7 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, BatchE
   execution.news = {tables.has_queued(), {letters.begin(), letters.end()}};
   execution.is_committing = changed;
   execution.named_at = now;
-  const DeadlineQuery question(*this);
+  DeadlineTracker::Query query(deadlines_);
   const auto results = co_await connection.run(settings_.reply_max);
   if (changed && connection.has_warned()) throw Failure("01000", "the commit may not be replicated", true);
   if (has_new_keys && !execution.collided && new_key_streak_ < kNewKeyStreakMin && !tables.has_met_keys())
@@ -289,8 +289,8 @@ Task<void> PostgresStore::try_batch(Connection& connection, Batch& batch, BatchE
   tables.remember_heads();
   defer_overdue_runs(tables.left_out());
   if (tenants_.size() < kTenantsKnown) tenants_.merge(new_tenants);
-  if (asks_deadline) next_deadline_ms_ = question.answer(results[results.size() - 2]);
-  if (const auto first = tables.first_deadline()) note_deadline(*first);
+  if (asks_deadline) query.finish(results[results.size() - 2]);
+  if (const auto first = tables.first_deadline()) deadlines_.add(*first);
 }
 
 }  // namespace latchkey

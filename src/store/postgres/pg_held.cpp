@@ -28,7 +28,7 @@ Task<bool> PostgresStore::find_held(Connection& connection, std::vector<TenantKe
   if (keys.empty()) co_return false;
   Column hashes{Type::uuid};
   for (const auto& [key, tenant] : keys) hashes.add(key);
-  begin(connection);
+  Connector::begin(connection);
   connection.add({sql().are_held, Params().add(hashes).add(most.count())});
   connection.add(sql().rollback);
   const auto results = co_await connection.run(settings_.reply_max);
@@ -122,7 +122,7 @@ Task<bool> PostgresStore::probe_contended_dead_letters(Connection& connection,
 }
 
 Task<bool> PostgresStore::probe_dead_letter_insert(Connection& connection, const DeadLetter& letter) {
-  begin(connection);
+  Connector::begin(connection);
   connection.add(sql().set_lock_timeout_1ms);
   connection.add(insert_letter(letter));
   std::optional<Failure> failure;

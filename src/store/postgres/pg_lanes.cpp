@@ -66,8 +66,8 @@ Task<void> PostgresStore::work() {
   writers_left_ -= 1;
   refuse_.ring();
   contended_wake_.ring();
-  news_.ring();
-  tick_.ring();
+  if (writers_left_ == 0) deadline_watch_.stop();
+  if (writers_left_ == 0 && !runs_contended_writer_) notifier_.finish();
 }
 
 // What somebody else's open transaction holds up: asked for again and again, apart from all that it does not hold up.
@@ -84,7 +84,7 @@ Task<void> PostgresStore::run_contended_writer() {
     if (!batch.empty()) co_await apply_batch(connection, std::move(batch), WriterKind::contended);
   }
   runs_contended_writer_ = false;
-  news_.ring();
+  notifier_.finish();
 }
 
 // Those that may be tried again: one of each tenant, then another of each. Who has waited for too long is refused.

@@ -1,7 +1,7 @@
 // Which runs are on a page of a list.
 #pragma once
 
-#include "store/postgres/wire.hpp"
+#include "pg/codec.hpp"
 #include "store/store.hpp"
 
 namespace latchkey::pg {

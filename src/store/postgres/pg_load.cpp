@@ -207,7 +207,7 @@ class PostgresStore::Loading {
       if (!rows.empty()) {
         of.from = from_ms(rows.integer(0, kBlockDueColumn));
       } else if (is_whole) {
-        of.from = store_.clock_->now();
+        of.from = store_.clock_.now();
       }
     });
   }
@@ -300,32 +300,33 @@ class PostgresStore::Loading {
     add_overdue();
     for (auto& [name, question] : needs_.questions) {
       add(question);
-      deadline_queries_.push_back(handlers_.size() - 1);
+      questions_.push_back(handlers_.size() - 1);
     }
     add_counters();
     const auto fences = std::make_shared<Counters>();
     add_more_fences(fences);
-    const bool asks_place = !connection_.uses_prepared_statements();
-    add({asks_place ? sql().end_load_and_place : sql().end_load, {}}, [&, asks_place, fences](const Rows& rows) {
-      if (asks_place && rows.bytes(0, 5) != store_.server_identity_)
-        throw Failure("", "another server answers than the one that was connected to", true);
-      fences->add(static_cast<std::uint64_t>(rows.integer(0, 0)));
-      tables_.load_fences(std::move(*fences));
-      // A pooler that shows its server's process as its own would have us use others' sessions.
-      if (connection_.uses_prepared_statements() && !connection_.is_served_by(rows.integer(0, 2)))
-        throw Failure("26000", "another session answers than the one that was connected to", false);
-      // Anew each time: what a later round finds may have been written after the first.
-      execution.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
-      store_.see_clock(from_ms(rows.integer(0, 1)), rows.integer(0, 4));
-      now = store_.clock_->now();
-    });
+    const bool asks_identity = !connection_.uses_prepared_statements();
+    add({asks_identity ? sql().end_load_and_identity : sql().end_load, {}},
+        [&, asks_identity, fences](const Rows& rows) {
+          if (asks_identity && !store_.identity_.is(rows.bytes(0, 5)))
+            throw Failure("", "another server answers than the one that was connected to", true);
+          fences->add(static_cast<std::uint64_t>(rows.integer(0, 0)));
+          tables_.load_fences(std::move(*fences));
+          // A pooler that shows its server's process as its own would have us use others' sessions.
+          if (connection_.uses_prepared_statements() && !connection_.is_served_by(rows.integer(0, 2)))
+            throw Failure("26000", "another session answers than the one that was connected to", false);
+          // Anew each time: what a later round finds may have been written after the first.
+          execution.backend.emplace(rows.integer(0, 2), std::string(rows.bytes(0, 3)));
+          store_.clock_.observe(from_ms(rows.integer(0, 1)), rows.integer(0, 4));
+          now = store_.clock_.now();
+        });
     auto results = co_await connection_.run(store_.settings_.reply_max);
     results.erase(results.begin(), results.end() - static_cast<std::ptrdiff_t>(handlers_.size()));  // BEGIN and SET
     for (std::size_t i = 0; i < results.size(); ++i) handlers_[i](results[i]);
     tables_.end_load(needs_.runs.sorted());
     tables_.end_load_held(needs_.runs_nowait.sorted());
-    for (std::size_t i = 0; i < deadline_queries_.size(); ++i)
-      tables_.load_answer(needs_.questions[i].first, std::move(results[deadline_queries_[i]]));
+    for (std::size_t i = 0; i < questions_.size(); ++i)
+      tables_.load_answer(needs_.questions[i].first, std::move(results[questions_[i]]));
   }
 
  private:
@@ -333,7 +334,7 @@ class PostgresStore::Loading {
   std::string store_now(const std::string& own) const {
     return store_.settings_.clock ? own : "(SELECT greatest(" + sql().clock + ", " + own + "))";
   }
-  std::int64_t own_now() const { return to_ms(store_.clock_->now()); }
+  std::int64_t own_now() const { return to_ms(store_.clock_.now()); }
 
   std::vector<Seq> load_rows(const Rows& rows) {
     std::vector<Seq> seqs;
@@ -353,7 +354,7 @@ class PostgresStore::Loading {
   const char* const skip_;
   const char* const lock_;
   std::vector<std::function<void(const Rows&)>> handlers_;
-  std::vector<std::size_t> deadline_queries_;
+  std::vector<std::size_t> questions_;
 };
 
 // Rows of the first round are waited for, in one order; those of later ones are not, or two batches could wait for each

@@ -13,7 +13,7 @@ using namespace pg;
 template <class Read>
 auto PostgresStore::read(Read read) -> Result<decltype(read(std::declval<ReadTransaction&>()))> {
   try {
-    ReadTransaction reading(sessions_);
+    ReadTransaction reading(read_pool_);
     return read(reading);
   } catch (const Failure& failure) {
     return fail(Code::STORE_UNAVAILABLE, "the database could not be read");

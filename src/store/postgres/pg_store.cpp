@@ -8,15 +8,31 @@
 #include <boost/asio/post.hpp>
 
 #include "base/assert.hpp"
+#include "pg/session_settings.hpp"
 #include "store/postgres/statements.hpp"
 
 namespace latchkey {
+namespace {
+
+// Reads run in a role that row-level security applies to: one tenant's as that tenant, those over all tenants as the
+// engine. app.current_actor is cleared, because a pooled session may have set it. The server, too, stops at the limit.
+pg::Statement read_settings_for(const std::optional<std::string>& tenant, Duration limit) {
+  static const std::string settings = pg::make_settings(
+      pg::SettingScope::transaction,
+      {{"role", "$1"}, {"app.current_tenant", "$2"}, {"app.current_actor", "''"}, {"statement_timeout", "$3"}});
+  return {settings, pg::Params()
+                        .add(std::string_view(tenant ? "latchkey_tenant" : "latchkey_engine"))
+                        .add(std::string_view(tenant ? *tenant : ""))
+                        .add(std::string_view(std::to_string(std::max<std::int64_t>(limit.count(), 1))))};
+}
+
+}  // namespace
 
 Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings settings, Clock& clock, Random& random) {
   std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(settings), clock, random));
   try {
     store->check_security();
-    store->record_server_identity();
+    store->read_pool_.write({pg::sql().record_server_identity, {}});
     store->read_marks();
   } catch (const pg::Failure& failure) {
     const std::string why = failure.what();
@@ -30,8 +46,8 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   for (unsigned lane = 0; lane < store->settings_.lanes; ++lane) store->spawn(store->work());
   store->spawn(store->run_contended_writer());
   store->spawn(store->reject_waiting());
-  store->spawn(store->run_notifier());
-  store->spawn(store->watch_deadline());
+  store->spawn(store->notifier_.run());
+  store->spawn(store->deadline_watch_.run());
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
   return store;
 }
@@ -40,9 +56,11 @@ PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& ra
     : settings_(std::move(settings)),
       host_(clock),
       random_(random),
-      database_clock_(clock),
-      sessions_(settings_.url, settings_.readers, clock, settings_.reply_max),
-      next_deadline_ms_(kNever) {}
+      clock_(clock, settings_.clock),
+      read_pool_(settings_.url, settings_.readers, clock, settings_.reply_max, &read_settings_for),
+      identity_({.now = [this] { return clock_.now(); },
+                 .on_leases_ended = [this] { deadlines_.add(clock_.now()); },
+                 .on_other_server = [this] { forget_last_server(); }}) {}
 
 void PostgresStore::spawn(Task<void> task) {
   tasks_left_ += 1;
@@ -59,7 +77,7 @@ void PostgresStore::spawn(Task<void> task) {
 }
 
 void PostgresStore::begin_shutdown() {
-  sessions_.end_within(settings_.close_max);
+  read_pool_.end_within(settings_.close_max);
   boost::asio::post(context_, [this] { start_closing(); });
 }
 
@@ -71,10 +89,10 @@ void PostgresStore::start_closing() {
 // A connection that is silent is given up while there is time to ask on another one what became of its commit.
 void PostgresStore::start_shutdown_timer(Duration since) {
   using SocketWaiters = pg::SocketWaiters;
-  close_limit_.set(SocketWaiters::kMoment, [this, now = since + SocketWaiters::kMoment] {
-    waits_.on_tick(now < settings_.close_max / 2 ? SocketWaiters::Patience::endless
-                   : now < settings_.close_max   ? SocketWaiters::Patience::some
-                                                 : SocketWaiters::Patience::last);
+  close_limit_.set(SocketWaiters::kTick, [this, now = since + SocketWaiters::kTick] {
+    waiters_.on_tick(now < settings_.close_max / 2 ? SocketWaiters::Patience::endless
+                     : now < settings_.close_max   ? SocketWaiters::Patience::some
+                                                   : SocketWaiters::Patience::last);
     start_shutdown_timer(now);
   });
 }
@@ -92,7 +110,7 @@ PostgresStore::~PostgresStore() {
 }
 
 void PostgresStore::check_security() {
-  const pg::Rows problems = sessions_.run(std::nullopt, {pg::sql().check_security, {}});
+  const pg::Rows problems = read_pool_.run(std::nullopt, {pg::sql().check_security, {}});
   if (problems.empty()) return;
   constexpr int kTold = 10;  // one GRANT on all tables makes dozens
   std::string all;
@@ -105,21 +123,16 @@ void PostgresStore::check_security() {
 
 void PostgresStore::read_marks() {
   using namespace pg;
-  const Rows state = sessions_.run(std::nullopt, {sql().read_marks, {}});
-  if (!state.is_null(0, 0)) next_deadline_ms_ = state.integer(0, 0);
-  database_clock_.set(from_ms(state.integer(0, 1)));
-  Clock& clock = settings_.clock ? *settings_.clock : static_cast<Clock&>(database_clock_);
-  clock_mark_ms_ = state.integer(0, 2);
-  // The mark is ahead of what was used: only a clock that was set back needs it.
-  const bool was_set_back = to_ms(clock.now()) + kMarkAhead.count() < clock_mark_ms_;
-  // A test's clock is every store's: nobody is ahead of anybody by it.
-  const auto ahead = settings_.clock ? StoreClock::Ahead::keeps_pace : StoreClock::Ahead::slows_down;
-  clock_.emplace(clock, was_set_back ? from_ms(clock_mark_ms_) : Instant{}, ahead);
+  const Rows state = read_pool_.run(std::nullopt, {sql().read_marks, {}});
+  if (!state.is_null(0, 0)) deadlines_.set(from_ms(state.integer(0, 0)));
+  clock_.start(from_ms(state.integer(0, 1)), state.integer(0, 2));
 }
 
-std::optional<Instant> PostgresStore::next_deadline() {
-  const std::int64_t ms = next_deadline_ms_;
-  return ms == kNever ? std::nullopt : std::optional(from_ms(ms));
+void PostgresStore::forget_last_server() {
+  data_epoch_ += 1;
+  counters_.forget();
+  heads_.clear();
+  tenants_.clear();
 }
 
 std::optional<Error> PostgresStore::find_failure() {

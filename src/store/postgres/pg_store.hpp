@@ -16,8 +16,6 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <deque>
-#include <limits>
-#include <list>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -25,28 +23,18 @@
 #include "base/alarm.hpp"
 #include "base/clock.hpp"
 #include "base/random.hpp"
+#include "pg/read_pool.hpp"
 #include "store/apply.hpp"
+#include "store/postgres/clock_sync.hpp"
 #include "store/postgres/coalescing_policy.hpp"
-#include "store/postgres/connection.hpp"
-#include "store/postgres/database_clock.hpp"
+#include "store/postgres/connector.hpp"
+#include "store/postgres/deadline_watch.hpp"
+#include "store/postgres/notifier.hpp"
 #include "store/postgres/pg_tables.hpp"
-#include "store/postgres/session.hpp"
+#include "store/postgres/settings.hpp"
 #include "store/store.hpp"
-#include "store/store_clock.hpp"
 
 namespace latchkey {
-
-struct PostgresSettings {
-  std::string url;
-  unsigned lanes = 4;                             // connections that write
-  unsigned readers = 10;                          // and that read, at most: as many as a server's threads that do
-  std::size_t batch = 256;                        // commands in one transaction, at most
-  std::size_t coalesce_below = 64;                // requests: fewer may wait for a lane that is soon back; 0: none do
-  Clock* clock = nullptr;                         // instead of the database's, for tests
-  Duration patience = std::chrono::seconds{10};   // with a database that cannot be reached, before a command is refused
-  Duration reply_max = std::chrono::seconds{15};  // for one round trip, or one read, before the connection is given up
-  Duration close_max = std::chrono::seconds{5};   // with a database that says nothing, once it is to be closed
-};
 
 // What is known of a command when it comes.
 struct PgTraits {
@@ -103,16 +91,14 @@ class PostgresStore final : public Store, private Records {
   bool reads_block() const override { return true; }
   std::optional<Error> find_failure() override;
   void probe(Done<std::monostate> done) override;
-  Instant now() override { return clock_->now(); }
+  Instant now() override { return clock_.now(); }
   std::uint64_t data_epoch() const override { return data_epoch_; }
-  std::optional<Instant> next_deadline() override;
+  std::optional<Instant> next_deadline() override { return deadlines_.next(); }
   void begin_shutdown() override;
   Records& records() override { return *this; }
 
  private:
   using Batch = std::vector<std::unique_ptr<PgCommand>>;
-  static constexpr Duration kMarkAhead = std::chrono::seconds{1};
-  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();  // a deadline
 
   PostgresStore(PostgresSettings settings, Clock& clock, Random& random);
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
@@ -140,16 +126,8 @@ class PostgresStore final : public Store, private Records {
   // Refuses to serve where tenants are not kept apart.
   void check_security();
   void read_marks();
-  // Which server this is, where that is not known. A standby cannot say it.
-  void record_server_identity();
-  void observe_server(std::string_view name);
-  void see_clock(Instant database, std::int64_t mark_ms);
-  void add_clock_mark(pg::Connection& connection, Instant now);
-  // What a commit gives notice of.
-  struct PendingNotifications {
-    bool work = false;  // jobs were queued
-    std::set<pg::LetterName> letters;
-  };
+  // Another server than before has replied: nothing that was cached of the last one holds.
+  void forget_last_server();
   // slow: apart from all that nobody's open transaction holds up.
   enum class WriterKind : std::uint8_t { normal, contended };
   // One carrying of a batch to its commit, over all its tries.
@@ -165,7 +143,7 @@ class PostgresStore final : public Store, private Records {
     bool checks_settlements = false;               // before it settles
     std::map<pg::LetterName, DeadLetter> letters;  // that it opens
     std::vector<pg::TenantKey> keys;               // that it makes
-    PendingNotifications news;                     // if it is kept
+    pg::PendingNotifications news;                 // if it is kept
     // Who carries it out at the server's end, since when.
     std::optional<std::pair<std::int64_t, std::string>> backend;
     std::optional<Duration> failing_since;
@@ -198,27 +176,10 @@ class PostgresStore final : public Store, private Records {
   static constexpr Duration kCommitResolutionTimeout = std::chrono::minutes{30};
   // And how long anything is tried again once close_max is over.
   static constexpr Duration kShutdownRetryWindow = std::chrono::seconds{1};
-  // How often the next deadline is asked for, for others' sake.
-  static constexpr Duration kDeadlineEvery = std::chrono::seconds{1};
-  static constexpr Duration kNotifyEvery = std::chrono::milliseconds{20};
-  static constexpr Duration kNotifyRetryDelay = std::chrono::seconds{1};
   // Batches with keys of jobs that met none that was there already, before these are taken to be new again. To look for
   // them costs a tenth of what trying in vain does.
   static constexpr unsigned kNewKeyStreakMin = 20;
   class Loading;  // pg_load.cpp
-  // From asking for the next deadline to its answer.
-  class DeadlineQuery {
-   public:
-    explicit DeadlineQuery(PostgresStore& store);
-    ~DeadlineQuery();
-    DeadlineQuery(const DeadlineQuery&) = delete;
-    DeadlineQuery& operator=(const DeadlineQuery&) = delete;
-    std::int64_t answer(const pg::Rows& rows) const;
-
-   private:
-    PostgresStore& store_;
-    const std::list<std::int64_t>::iterator written_;
-  };
   struct ContendedRun {
     Duration until{};   // that is believed
     Duration waited{};  // when somebody did last
@@ -241,20 +202,9 @@ class PostgresStore final : public Store, private Records {
   bool is_small_backlog() const;
   Batch take_backlog();
   Task<void> reject_waiting();
-  // pg_place.cpp
+  // pg_connect.cpp
   Task<std::unique_ptr<pg::Connection>> connect();
-  Task<std::unique_ptr<pg::Connection>> open_connection();
-  Task<void> check_server_identity(pg::Connection& connection);
-  Task<void> configure_session(pg::Connection& connection);
-  void begin(pg::Connection& connection);
   Task<void> terminate_orphaned_backend(pg::Connection& connection, BatchExecution& execution);
-  void enqueue_notifications(PendingNotifications news);
-  void add_notify_statements(pg::Connection& connection, const PendingNotifications& news);
-  Task<void> run_notifier();
-  Task<void> watch_deadline();
-  Task<void> announce_server(pg::Connection& connection);
-  // The batch has written something that time alone changes then.
-  void note_deadline(Instant written);
   // pg_batch.cpp
   Task<void> apply_batch(std::unique_ptr<pg::Connection>& connection, Batch batch,
                          WriterKind kind = WriterKind::normal);
@@ -287,9 +237,8 @@ class PostgresStore final : public Store, private Records {
   const PostgresSettings settings_;
   Clock& host_;  // for waiting
   Random& random_;
-  pg::DatabaseClock database_clock_;
-  std::optional<StoreClock> clock_;  // set once its mark was read
-  pg::Sessions sessions_;
+  pg::ClockSync clock_;
+  pg::ReadPool read_pool_;
 
   std::mutex mutex_;  // of what follows
   std::deque<std::unique_ptr<PgCommand>> waiting_;
@@ -298,7 +247,8 @@ class PostgresStore final : public Store, private Records {
 
   // Of the thread alone.
   boost::asio::io_context context_{1};
-  pg::SocketWaiters waits_;
+  pg::SocketWaiters waiters_;
+  pg::Connector connector_{settings_, waiters_};
   unsigned tasks_left_ = 0;
   bool closes_soon_ = false;
   Limit close_limit_{context_.get_executor()};
@@ -326,14 +276,12 @@ class PostgresStore final : public Store, private Records {
   std::optional<Duration> outage_since_;  // since when connections have been lost, and nothing was committed
   Alarm refuse_{context_.get_executor()};
   Alarm contended_wake_{context_.get_executor()};
-  std::list<std::int64_t> deadline_queries_;  // for the next deadline: what was written since each was asked
-  Alarm tick_{context_.get_executor()};
-  PendingNotifications pending_notifications_;
-  Alarm news_{context_.get_executor()};
-  std::string server_identity_;  // the server that was met last, and where fences have jumped if they must
+  pg::DeadlineTracker deadlines_;
+  pg::ServerIdentity identity_;
+  pg::DeadlineWatch deadline_watch_{connector_, identity_,           clock_,
+                                    deadlines_, settings_.reply_max, context_.get_executor()};
+  pg::Notifier notifier_{connector_, host_, settings_.reply_max, context_.get_executor()};
   std::atomic<std::uint64_t> data_epoch_{0};
-  std::int64_t clock_mark_ms_ = 0;  // no server has used a time beyond it, as far as is known
-  std::atomic<std::int64_t> next_deadline_ms_;
   std::thread thread_;
 };
 

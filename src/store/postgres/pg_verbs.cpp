@@ -289,7 +289,7 @@ void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
 }
 void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
   submit(
-      std::move(done), [this](ReadSet& needs) { plan_old_names(needs, clock_->now() - kBatchesKept); },
+      std::move(done), [this](ReadSet& needs) { plan_old_names(needs, clock_.now() - kBatchesKept); },
       [retention, limit](Applying with) {
         const bool more = static_cast<PgTables&>(with.tables).erase_old_names(with.now - kBatchesKept);
         Swept swept = apply_purge(with, retention, limit);

@@ -3,8 +3,8 @@
 
 #include <span>
 
+#include "pg/codec.hpp"
 #include "store/postgres/run_layout.hpp"
-#include "store/postgres/wire.hpp"
 
 namespace latchkey::pg {
 

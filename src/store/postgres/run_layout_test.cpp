@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/decide.hpp"
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
 
 namespace latchkey::pg {
 namespace {
@@ -101,7 +101,7 @@ TEST(Hosts, EachHasItsOwnPort) {
   EXPECT_NE(hosts[0].conninfo.find("host='a'"), std::string::npos);
   EXPECT_NE(hosts[1].conninfo.find("host='b'"), std::string::npos);
   EXPECT_NE(hosts[1].conninfo.find("port='2'"), std::string::npos);
-  EXPECT_EQ(hosts[1].patience, 3s);
+  EXPECT_EQ(hosts[1].connect_timeout, 3s);
 }
 
 TEST(Hosts, WhatCannotBeReadIsLeftToLibpq) {

@@ -69,10 +69,13 @@ DeadLetterMember read_member(const Statement& row) {
 }
 
 std::vector<DeadLetterMember> read_members(Database& database, Uuid letter, MemberPlace after, std::uint32_t limit) {
-  Statement look_up = database.prepare(find_sql("list_members"));
-  look_up.bind(1, seq_of(letter)).bind(2, static_cast<Seq>(after.counter)).bind(3, after.generation).bind(4, limit);
+  Statement resolve_host = database.prepare(find_sql("list_members"));
+  resolve_host.bind(1, seq_of(letter))
+      .bind(2, static_cast<Seq>(after.counter))
+      .bind(3, after.generation)
+      .bind(4, limit);
   std::vector<DeadLetterMember> members;
-  while (look_up.step()) members.push_back(read_member(look_up));
+  while (resolve_host.step()) members.push_back(read_member(resolve_host));
   return members;
 }
 

@@ -9,11 +9,11 @@ namespace latchkey {
 Uuid SqliteTables::add_dead_letter(const Run& run) {
   will_change();
   const DeadLetterMember member = describe_member(run);
-  Statement look_up = database_.prepare(find_sql("find_open_letter"));
-  look_up.bind_text(1, run.head->tenant).bind_text(2, run.head->function);
-  const bool known = look_up.step();
-  DeadLetter letter = known ? read_letter(look_up) : open_entry(next_id(member.at), run);
-  look_up.reset();
+  Statement resolve_host = database_.prepare(find_sql("find_open_letter"));
+  resolve_host.bind_text(1, run.head->tenant).bind_text(2, run.head->function);
+  const bool known = resolve_host.step();
+  DeadLetter letter = known ? read_letter(resolve_host) : open_entry(next_id(member.at), run);
+  resolve_host.reset();
   add_to_entry(letter, member);
   Statement put = database_.prepare(find_sql("put_letter"));
   bind_letter(put, letter);
@@ -25,27 +25,27 @@ Uuid SqliteTables::add_dead_letter(const Run& run) {
 }
 
 bool SqliteTables::has_unread_dead_letter(RunId run) {
-  Statement look_up = database_.prepare(find_sql("has_unread_letter"));
-  look_up.bind(1, seq_of(run));
-  LK_ASSERT(look_up.step());
-  return look_up.integer(0) != 0;
+  Statement resolve_host = database_.prepare(find_sql("has_unread_letter"));
+  resolve_host.bind(1, seq_of(run));
+  LK_ASSERT(resolve_host.step());
+  return resolve_host.integer(0) != 0;
 }
 
 std::optional<Uuid> SqliteTables::dead_letter_of(const Run& run) {
   if (!run.as<Failed>()) return std::nullopt;
-  Statement look_up = database_.prepare(find_sql("letter_of"));
-  look_up.bind(1, seq_of(run.id())).bind(2, run.generation);
-  if (!look_up.step()) return std::nullopt;
-  return read_uuid(look_up.bytes(0));
+  Statement resolve_host = database_.prepare(find_sql("letter_of"));
+  resolve_host.bind(1, seq_of(run.id())).bind(2, run.generation);
+  if (!resolve_host.step()) return std::nullopt;
+  return read_uuid(resolve_host.bytes(0));
 }
 
 std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                     const std::string& actor, Instant now) {
-  Statement look_up = database_.prepare(find_sql("read_letter"));
-  look_up.bind(1, seq_of(id));
-  if (!look_up.step()) return std::nullopt;
-  DeadLetter letter = read_letter(look_up);
-  look_up.reset();
+  Statement resolve_host = database_.prepare(find_sql("read_letter"));
+  resolve_host.bind(1, seq_of(id));
+  if (!resolve_host.step()) return std::nullopt;
+  DeadLetter letter = read_letter(resolve_host);
+  resolve_host.reset();
   if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
   if (letter.acknowledged_at) return letter;
   letter.acknowledged_at = now;
@@ -59,10 +59,10 @@ std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::str
 }
 
 std::optional<DeadLetter> SqliteTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  Statement look_up = database_.prepare(find_sql("read_letter"));
-  look_up.bind(1, seq_of(id));
-  if (!look_up.step()) return std::nullopt;
-  DeadLetter letter = read_letter(look_up);
+  Statement resolve_host = database_.prepare(find_sql("read_letter"));
+  resolve_host.bind(1, seq_of(id));
+  if (!resolve_host.step()) return std::nullopt;
+  DeadLetter letter = read_letter(resolve_host);
   if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
   return letter;
 }
@@ -72,10 +72,10 @@ std::vector<DeadLetterMember> SqliteTables::list_members(Uuid dead_letter, Membe
 }
 
 std::optional<DeadLetterMember> SqliteTables::find_member(Uuid dead_letter, RunId run) {
-  Statement look_up = database_.prepare(find_sql("find_member"));
-  look_up.bind(1, seq_of(run)).bind(2, seq_of(dead_letter));
-  if (!look_up.step()) return std::nullopt;
-  DeadLetterMember member = read_member(look_up);
+  Statement resolve_host = database_.prepare(find_sql("find_member"));
+  resolve_host.bind(1, seq_of(run)).bind(2, seq_of(dead_letter));
+  if (!resolve_host.step()) return std::nullopt;
+  DeadLetterMember member = read_member(resolve_host);
   return member.run == run ? std::optional(std::move(member)) : std::nullopt;
 }
 

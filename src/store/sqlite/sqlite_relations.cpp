@@ -22,9 +22,9 @@ void SqliteTables::remove_waits_of(RunId dependent) {
 
 std::vector<RunId> SqliteTables::dependents(RunId predecessor) {
   std::vector<Seq> seqs;
-  Statement look_up = database_.prepare(find_sql("dependents"));
-  look_up.bind(1, seq_of(predecessor));
-  while (look_up.step()) seqs.push_back(look_up.integer(0));
+  Statement resolve_host = database_.prepare(find_sql("dependents"));
+  resolve_host.bind(1, seq_of(predecessor));
+  while (resolve_host.step()) seqs.push_back(resolve_host.integer(0));
   std::vector<RunId> ids;
   for (const Seq seq : seqs)
     if (const auto run = read(seq)) ids.push_back(run->id());
@@ -34,11 +34,11 @@ std::vector<RunId> SqliteTables::dependents(RunId predecessor) {
 void SqliteTables::add_duplicates(const DuplicateNote& note) {
   if (!find(note.run)) return;
   will_change();
-  Statement look_up = database_.prepare(find_sql("read_duplicates"));
-  look_up.bind(1, seq_of(note.run));
+  Statement resolve_host = database_.prepare(find_sql("read_duplicates"));
+  resolve_host.bind(1, seq_of(note.run));
   Duplicates seen;
-  if (look_up.step()) seen = decode_duplicates(look_up.bytes(0));
-  look_up.reset();
+  if (resolve_host.step()) seen = decode_duplicates(resolve_host.bytes(0));
+  resolve_host.reset();
   merge_duplicates(seen, note.seen);
   const std::string bytes = encode_duplicates(seen);
   database_.prepare(find_sql("put_duplicates")).bind(1, seq_of(note.run)).bind_blob(2, bytes).run();

@@ -60,9 +60,9 @@ TokenRecord read_token(const Statement& row) {
 
 std::vector<TokenRecord> SqliteReader::list_tokens() {
   const std::lock_guard lock(mutex_);
-  Statement look_up = database_.prepare(find_sql("list_tokens"));
+  Statement resolve_host = database_.prepare(find_sql("list_tokens"));
   std::vector<TokenRecord> tokens;
-  while (look_up.step()) tokens.push_back(read_token(look_up));
+  while (resolve_host.step()) tokens.push_back(read_token(resolve_host));
   return tokens;
 }
 

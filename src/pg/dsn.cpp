@@ -1,4 +1,4 @@
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
 
 #include <libpq-fe.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 namespace latchkey::pg {
 namespace {
 
-constexpr Duration kPatience = std::chrono::seconds{5};
+constexpr Duration kConnectTimeout = std::chrono::seconds{5};
 
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> parts(1);
@@ -33,8 +33,8 @@ std::string quote(const std::string& value) {
   return quoted + "'";
 }
 
-// What its sessions are called in pg_stat_activity, unless the URL calls them otherwise.
-std::string name_sessions() {
+// The application_name in pg_stat_activity, unless the URL sets one.
+std::string default_application_name() {
   std::array<char, 65> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host.front() = '?';
   return "latchkey " + std::to_string(::getpid()) + "@" + host.data();
@@ -95,14 +95,14 @@ std::string make_conninfo(const std::map<std::string, std::string>& settings) {
 
 std::vector<HostUrl> split_hosts(const std::string& url) {
   auto read = read_settings(url);
-  if (!read) return {{url, kPatience}};
+  if (!read) return {{url, kConnectTimeout}};
   auto& given = *read;
-  Duration patience = kPatience;
+  Duration patience = kConnectTimeout;
   if (const auto own = given.find("connect_timeout"); own != given.end() && std::atoi(own->second.c_str()) > 0)
     patience = std::chrono::seconds{std::atoi(own->second.c_str())};
   given["connect_timeout"] = std::to_string(std::max<std::int64_t>(patience.count() / 1000, 2));
-  given.try_emplace("fallback_application_name", name_sessions());
-  given["client_encoding"] = "UTF8";  // whatever the environment or the URL says: all our texts are
+  given.try_emplace("fallback_application_name", default_application_name());
+  given["client_encoding"] = "UTF8";  // overrides the environment and the URL: all texts sent are UTF-8
   std::vector<HostUrl> all;
   for (const Host& host : list_hosts(given)) {
     auto one = given;

@@ -1,4 +1,4 @@
-#include "store/postgres/wire.hpp"
+#include "pg/codec.hpp"
 
 #include <gtest/gtest.h>
 

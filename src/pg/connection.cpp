@@ -1,4 +1,4 @@
-#include "store/postgres/connection.hpp"
+#include "pg/connection.hpp"
 
 #include <fmt/format.h>
 
@@ -16,10 +16,11 @@ using asio::posix::stream_descriptor;
 
 namespace {
 
-// BEGIN and COMMIT are planned by nobody; texts that vary more than this are not worth their place.
-constexpr std::size_t kNamedFrom = 40, kNamesMost = 256;
+// Short statements (BEGIN, COMMIT) gain nothing from being prepared. The second limit bounds the session's memory when
+// texts vary.
+constexpr std::size_t kPreparedBytesMin = 40, kPreparedMax = 256;
 
-// The same name is the same statement, in whichever session.
+// A name means the same statement in every session.
 std::string name_by_text(const std::string& sql, const std::vector<Oid>& types) {
   std::string all = sql;
   for (const Oid type : types) all += " " + std::to_string(type);
@@ -27,41 +28,20 @@ std::string name_by_text(const std::string& sql, const std::vector<Oid>& types) 
   return "latchkey_" + to_hex(std::span(digest).first(16));
 }
 
-// Why nobody waits any more: libpq knows nothing of it.
-constexpr const char* kGivenUp = "no answer, and not waited for any longer";
-std::string describe_limit(Duration limit) { return fmt::format("no answer within {} ms", limit.count()); }
+// Error texts for waits that ended on our side: libpq has no message for them.
+constexpr const char* kShutdown = "no reply before shutdown";
+std::string describe_limit(Duration limit) { return fmt::format("no reply within {} ms", limit.count()); }
 
 }  // namespace
 
-Task<bool> SocketWaiters::wait(Socket& socket, Socket::wait_type what) {
-  if (has_ended_) co_return false;
-  waiting_.emplace(&socket, 0);
-  boost::system::error_code problem;
-  co_await socket.async_wait(what, asio::redirect_error(asio::use_awaitable, problem));
-  waiting_.erase(&socket);
-  // That something can be sent says nothing of who is to read it.
-  if (!problem && what == Socket::wait_read) unheard_ = 0;
-  co_return !problem;
-}
-
-void SocketWaiters::on_tick(Patience patience) {
-  for (auto& [socket, moments] : waiting_) moments += 1;
-  if (!waiting_.empty()) unheard_ += 1;
-  if (patience == Patience::endless) return;
-  are_last_ = patience == Patience::last;
-  has_ended_ |= are_last_ && unheard_ >= 2 * kSilence;
-  for (auto& [socket, moments] : waiting_)
-    if (has_ended_ || moments >= kSilence) socket->cancel();
-}
-
-Task<std::unique_ptr<Connection>> Connection::connect(SocketWaiters& waits, std::string url, Duration limit) {
+Task<std::unique_ptr<Connection>> Connection::connect(SocketWaiters& waiters, std::string url, Duration limit) {
   const auto executor = co_await asio::this_coro::executor;
   std::unique_ptr<PGconn, decltype(&PQfinish)> handle(PQconnectStart(url.c_str()), &PQfinish);
   if (!handle) throw std::bad_alloc();
-  // libpq's own limit holds for its blocking calls only.
+  // libpq's connect_timeout applies to its blocking calls only.
   Limit timer(executor);
   std::optional<stream_descriptor> socket;
-  bool is_over = false;  // a cancel alone would miss whoever does not wait just then
+  bool is_over = false;  // checked too, because cancel() has no effect while no wait is pending
   timer.set(limit, [&] {
     is_over = true;
     if (socket) socket->cancel();
@@ -69,23 +49,23 @@ Task<std::unique_ptr<Connection>> Connection::connect(SocketWaiters& waits, std:
   for (PostgresPollingStatusType poll = PGRES_POLLING_WRITING; poll != PGRES_POLLING_OK;) {
     if (poll == PGRES_POLLING_FAILED || PQstatus(handle.get()) == CONNECTION_BAD)
       throw Failure("", PQerrorMessage(handle.get()), true);
-    // The socket may be another one at each step: the next host of several.
+    // libpq may use another socket at each step, for the next host.
     socket.emplace(executor, PQsocket(handle.get()));
     const bool is_ready =
-        !is_over && co_await waits.wait(*socket, poll == PGRES_POLLING_READING ? stream_descriptor::wait_read
-                                                                               : stream_descriptor::wait_write);
+        !is_over && co_await waiters.wait(*socket, poll == PGRES_POLLING_READING ? stream_descriptor::wait_read
+                                                                                 : stream_descriptor::wait_write);
     socket->release();
     socket.reset();
-    if (!is_ready) throw Failure("", is_over ? describe_limit(limit) : kGivenUp, true);
+    if (!is_ready) throw Failure("", is_over ? describe_limit(limit) : kShutdown, true);
     poll = PQconnectPoll(handle.get());
   }
   if (PQsetnonblocking(handle.get(), 1) != 0 || PQenterPipelineMode(handle.get()) != 1)
     throw Failure("", PQerrorMessage(handle.get()), true);
-  co_return std::unique_ptr<Connection>(new Connection(waits, handle.release(), executor));
+  co_return std::unique_ptr<Connection>(new Connection(waiters, handle.release(), executor));
 }
 
-Connection::Connection(SocketWaiters& waits, PGconn* handle, asio::any_io_executor executor)
-    : waits_(waits), handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), limit_(executor) {
+Connection::Connection(SocketWaiters& waiters, PGconn* handle, asio::any_io_executor executor)
+    : waiters_(waiters), handle_(handle, &PQfinish), socket_(executor, PQsocket(handle)), limit_(executor) {
   PQsetNoticeReceiver(
       handle,
       [](void* self, const PGresult* notice) {
@@ -98,19 +78,19 @@ Connection::Connection(SocketWaiters& waits, PGconn* handle, asio::any_io_execut
 Connection::~Connection() { socket_.release(); }  // libpq closes it
 
 void Connection::raise() {
-  const std::string said = PQerrorMessage(handle_.get());
-  raise(said.empty() ? "the connection was lost" : said);
+  const std::string message = PQerrorMessage(handle_.get());
+  raise(message.empty() ? "the connection was lost" : message);
 }
 
-void Connection::raise(const std::string& why) {
+void Connection::raise(const std::string& message) {
   lost_ = true;
-  throw Failure("", why, true);
+  throw Failure("", message, true);
 }
 
 const std::string* Connection::name_of(const Statement& statement, const std::vector<Oid>& types) {
-  if (!uses_prepared_statements_ || statement.sql.size() < kNamedFrom) return nullptr;
+  if (!uses_prepared_statements_ || statement.sql.size() < kPreparedBytesMin) return nullptr;
   if (const auto known = names_.find(statement.sql); known != names_.end()) return &known->second;
-  if (names_.size() >= kNamesMost) return nullptr;
+  if (names_.size() >= kPreparedMax) return nullptr;
   const std::string name = name_by_text(statement.sql, types);
   if (PQsendPrepare(handle_.get(), name.c_str(), statement.sql.c_str(), static_cast<int>(types.size()), types.data()) !=
       1)
@@ -135,10 +115,10 @@ void Connection::add(const Statement& statement) {
 }
 
 Task<void> Connection::wait(stream_descriptor::wait_type what) {
-  if (is_over_ || !co_await waits_.wait(socket_, what)) raise(is_over_ ? describe_limit(allowed_) : kGivenUp);
+  if (is_over_ || !co_await waiters_.wait(socket_, what)) raise(is_over_ ? describe_limit(allowed_) : kShutdown);
 }
 
-// The server may answer before it has read everything: both sides would wait if only one were served.
+// The server may reply before it has read everything. Reading meanwhile prevents a deadlock of two full buffers.
 Task<void> Connection::send_all() {
   for (int left = PQflush(handle_.get()); left != 0; left = PQflush(handle_.get())) {
     if (left < 0) raise();
@@ -196,7 +176,7 @@ Task<std::vector<Rows>> Connection::collect() {
   co_return results;
 }
 
-// Whether it was carried out. Behind the first failure everything is "aborted" up to the sync.
+// True if the statement was executed. After the first failure libpq reports every statement up to the sync as aborted.
 bool Connection::take_result(PGresult* result, std::vector<Rows>& results, std::optional<Failure>& failure) {
   if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED) {
     PQclear(result);

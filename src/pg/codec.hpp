@@ -1,5 +1,5 @@
-// Parameters and rows in PostgreSQL's binary format. A Column becomes an array parameter, so that one statement carries
-// a whole batch.
+// Parameters and rows in PostgreSQL's binary format. A Column is sent as an array parameter, so that one statement
+// carries a whole batch.
 #pragma once
 
 #include <libpq-fe.h>
@@ -7,24 +7,15 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/sha256.hpp"
 #include "base/uuid.hpp"
+#include "pg/error.hpp"
 
 namespace latchkey::pg {
-
-// What PostgreSQL said. `lost`: the connection went; whether the last COMMIT took place is then not known.
-struct Failure : std::runtime_error {
-  Failure(std::string state, const std::string& message, bool lost, std::string constraint = {})
-      : std::runtime_error(message), state(std::move(state)), lost(lost), constraint(std::move(constraint)) {}
-  std::string state;  // SQLSTATE, empty when the server did not speak
-  bool lost;
-  std::string constraint;  // that was violated, if one was
-};
 
 enum class Type : Oid { boolean = 16, bytes = 17, int8 = 20, int4 = 23, text = 25, uuid = 2950 };
 
@@ -42,19 +33,19 @@ class Column {
   Column& add_or_null(const Uuid& id) { return id.is_nil() ? add_null() : add(id); }
   std::size_t size() const { return size_; }
   Type type() const { return type_; }
-  // Whether all its elements are the same: then one says it all.
+  // True if all elements are equal: then the first one is sent alone.
   bool is_constant() const { return is_constant_; }
   std::string finish() const;
-  // The first element alone; none: NULL.
+  // The first element; none for NULL.
   std::optional<std::string> finish_first() const;
 
  private:
   Type type_;
-  // An element, as it is sent, in two parts.
+  // Appends one encoded element, given in two parts.
   void put(std::string_view head, std::string_view value);
   void repeat_first(std::int32_t times);
 
-  std::string elements_;  // the first alone, while all are the same
+  std::string elements_;  // only the first, while all are equal
   std::int32_t size_ = 0;
   std::size_t first_size_ = 0;
   bool is_constant_ = true;
@@ -96,10 +87,10 @@ class Rows {
   explicit Rows(PGresult* result) : result_(result, &PQclear) {}
   int size() const { return PQntuples(result_.get()); }
   bool empty() const { return size() == 0; }
-  // Rows that an INSERT, UPDATE or DELETE touched.
+  // Rows that an INSERT, UPDATE or DELETE changed.
   std::int64_t touched() const;
   bool is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
-  // NULL is 0, empty, nil.
+  // NULL reads as 0, empty or nil.
   std::int64_t integer(int row, int column) const;
   bool boolean(int row, int column) const;
   std::string_view bytes(int row, int column) const;
@@ -114,13 +105,13 @@ struct Statement {
   Params params;
 };
 
-// Columns of a statement for many rows, by name. One that holds the same value in every row travels once.
+// Columns of a statement for many rows, by name. A column with the same value in every row is sent as one value.
 struct Bulk {
   std::vector<std::pair<const char*, const Column*>> columns;
 
   // INSERT INTO table (…) SELECT …
   Statement insert_into(const char* table) const;
-  // UPDATE table SET … WHERE table.first column = …; the first column names the rows.
+  // UPDATE table SET … WHERE table.first column = …; the first column identifies the rows.
   Statement update(const char* table) const;
 
  private:

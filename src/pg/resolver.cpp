@@ -1,4 +1,4 @@
-#include "store/postgres/lookup.hpp"
+#include "pg/resolver.hpp"
 
 #include <netdb.h>
 #include <sys/eventfd.h>
@@ -13,12 +13,12 @@
 #include <thread>
 #include <vector>
 
-#include "store/postgres/hosts.hpp"
+#include "pg/dsn.hpp"
 
 namespace latchkey::pg {
 namespace {
 
-// Shared by who asks, who may give it up, and a thread that nobody waits for: getaddrinfo cannot be ended.
+// Shared by the caller, which may time out, and a detached thread: getaddrinfo cannot be cancelled.
 class Lookup {
  public:
   Lookup() : event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -28,11 +28,11 @@ class Lookup {
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
-  // On its own thread.
+  // Runs on its own thread.
   void run(const std::string& name) {
-    addrinfo wish{}, *found = nullptr;
-    wish.ai_socktype = SOCK_STREAM;
-    problem_ = ::getaddrinfo(name.c_str(), nullptr, &wish, &found);
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    problem_ = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
     for (const addrinfo* one = found; one; one = one->ai_next) {
       std::array<char, NI_MAXHOST> text{};
       if (::getnameinfo(one->ai_addr, one->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) == 0)
@@ -44,10 +44,10 @@ class Lookup {
     (void)!::write(event_, &one, sizeof one);
   }
 
-  // Readable once it is done.
+  // Readable once the lookup is done.
   int event() const { return event_; }
   bool is_done() const { return is_done_; }
-  // Once it is.
+  // Valid once the lookup is done.
   int problem() const { return problem_; }
   const std::vector<std::string>& addresses() const { return addresses_; }
 
@@ -67,7 +67,7 @@ bool is_name(const std::string& host) {
 
 }  // namespace
 
-Task<std::string> look_up(SocketWaiters& waits, std::string conninfo, Duration limit) {
+Task<std::string> resolve_host(SocketWaiters& waiters, std::string conninfo, Duration limit) {
   auto settings = read_settings(conninfo);
   if (!settings || !settings->contains("host") || settings->contains("hostaddr")) co_return conninfo;
   const std::string name = (*settings)["host"];
@@ -78,12 +78,12 @@ Task<std::string> look_up(SocketWaiters& waits, std::string conninfo, Duration l
   SocketWaiters::Socket event(executor, lookup->event());
   Limit timer(executor);
   timer.set(limit, [&] { event.cancel(); });
-  co_await waits.wait(event, SocketWaiters::Socket::wait_read);
+  co_await waiters.wait(event, SocketWaiters::Socket::wait_read);
   event.release();
   const std::string failed = "could not translate host name \"" + name + "\" to address: ";
-  if (!lookup->is_done()) throw Failure("", failed + "no answer", true);
+  if (!lookup->is_done()) throw Failure("", failed + "no reply", true);
   if (lookup->problem() != 0) throw Failure("", failed + ::gai_strerror(lookup->problem()), true);
-  // To libpq these are as many hosts, tried in turn like the addresses of one.
+  // libpq tries hosts in turn, as it would try the addresses of one host.
   std::string names, addresses;
   for (const std::string& address : lookup->addresses()) {
     names += (names.empty() ? "" : ",") + name;

@@ -1,4 +1,4 @@
-#include "store/postgres/wire.hpp"
+#include "pg/codec.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -238,9 +238,8 @@ Statement Bulk::insert_into(const char* table) const {
   return statement;
 }
 
-// Each row is looked up by itself, and updated where it lies. A join on what names it would be carried out either way
-// round: where hardly a row lives among many dead, to walk over the whole index seems to the planner no dearer than to
-// look a few rows up.
+// A sub-select finds each row's ctid by the index, and the UPDATE uses that. With a plain join the planner may scan the
+// whole index instead: among many dead rows it estimates both plans as equally cheap.
 Statement Bulk::update(const char* table) const {
   Statement statement;
   std::string names;
