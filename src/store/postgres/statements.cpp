@@ -5,17 +5,17 @@
 #include "store/postgres/duplicates.sql.hpp"
 #include "store/postgres/letters.sql.hpp"
 #include "store/postgres/load.sql.hpp"
-#include "store/postgres/place.sql.hpp"
 #include "store/postgres/presence.sql.hpp"
 #include "store/postgres/purge.sql.hpp"
 #include "store/postgres/reads.sql.hpp"
+#include "store/postgres/server.sql.hpp"
 #include "store/postgres/writes.sql.hpp"
 
 namespace latchkey::pg {
 
 const NamedSql& named_sql() {
-  static const NamedSql all({files::batch, files::columns, files::duplicates, files::letters, files::load, files::place,
-                             files::presence, files::purge, files::reads, files::writes});
+  static const NamedSql all({files::batch, files::columns, files::duplicates, files::letters, files::load, files::presence,
+                             files::purge, files::reads, files::server, files::writes});
   return all;
 }
 
