@@ -10,11 +10,11 @@ help: ## this list
 deps: ## install the Debian packages that are missing, for all of the below; build, test and so on install only their own
 	@scripts/install-deps
 
-build: ## the release binary at build/release/latchkey
+build: ## the release binary at build/release/latchkey, and the embeddable library
 	@scripts/install-deps build
-	@scripts/build release latchkey_cli
+	@scripts/build release latchkey_cli latchkey_embedded
 
-run: build ## serve on 127.0.0.1:7420 with SQLite in ./data, with a small live demo (DEMO=0: without)
+run: build ## serve on LISTEN (127.0.0.1:7420) with SQLite in DATA_DIR (./data), with a small live demo (DEMO=0: without)
 	@DATA_DIR=$(DATA_DIR) scripts/run
 
 test: ## build and run every test: release, ASan + UBSan, TSan

@@ -18,7 +18,7 @@ endif()
 set(sqlite_source ${PROJECT_SOURCE_DIR}/third_party/sqlite/node_modules/better-sqlite3/deps/sqlite3)
 if(NOT EXISTS ${sqlite_source}/sqlite3.c)
   message(STATUS "Fetching the pinned SQLite amalgamation")
-  execute_process(COMMAND npm ci --ignore-scripts --no-audit --no-fund
+  execute_process(COMMAND npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}/third_party/sqlite COMMAND_ERROR_IS_FATAL ANY)
 endif()
 add_library(latchkey_sqlite3 STATIC ${sqlite_source}/sqlite3.c)

@@ -12,10 +12,10 @@ namespace latchkey {
 
 // The first byte at or after `at` that ends a plain run: a quote, a backslash, or a control character (zero included).
 inline char* find_special(char* at) {
-  using Bytes = unsigned char __attribute__((vector_size(32)));
+  using Block = unsigned char __attribute__((vector_size(32)));
   using Flags = bool __attribute__((ext_vector_type(32)));
   for (;; at += 32) {
-    Bytes bytes;
+    Block bytes;
     std::memcpy(&bytes, at, sizeof bytes);
     const auto special = (bytes == '"') | (bytes == '\\') | (bytes < 0x20);
     const auto mask = std::bit_cast<std::uint32_t>(__builtin_convertvector(special, Flags));

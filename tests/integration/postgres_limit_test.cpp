@@ -121,7 +121,7 @@ class PostgresLimit : public PostgresStores {
   }
 
   Stage stage_;
-  pg::Waits waits_;
+  pg::SocketWaiters waits_;
   FaultProxy proxy_{PgServer::instance().port()};
   std::unique_ptr<pg::Connection> connection_;
   bool is_over_ = true, failed_ = false;

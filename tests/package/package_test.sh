@@ -5,6 +5,16 @@ build=$1 source=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# Everything that is installed is built by the targets of `make build`: an install after it alone must not miss a file.
+read -ra targets <<<"$(sed -nE 's/^\t@scripts\/build release (latchkey_cli.*)/\1/p' "$source/Makefile")"
+built=$(cd "$build" && ninja -t inputs "${targets[@]}" && ninja -t query "${targets[@]}" | tr -d ' ')
+installed=$(sed -nE 's/.*file\(INSTALL DESTINATION .* FILES "([^"]*\/(liblatchkey_[a-z0-9_]*\.a|latchkey))".*/\1/p' \
+  "$build/cmake_install.cmake" | sed "s|^$build/||")
+[[ $(wc -l <<<"$installed") -ge 9 ]] || { echo "installed: $installed"; exit 1; }
+for file in $installed; do
+  grep -qx "$file" <<<"$built" || { echo "make build does not build $file, which is installed"; exit 1; }
+done
+
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 cmake -S "$source/examples/embedded" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_C_COMPILER=clang-19 >/dev/null
