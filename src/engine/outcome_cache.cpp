@@ -71,7 +71,7 @@ void OutcomeCache::add(const Run& run, Instant now, std::uint64_t data_epoch) {
   shard.make_room(shard_bytes_max_);
 }
 
-std::shared_ptr<const Run> OutcomeCache::resolve_host(const ClaimRequest& request, Instant now,
+std::shared_ptr<const Run> OutcomeCache::look_up(const ClaimRequest& request, Instant now,
                                                       std::uint64_t data_epoch) {
   Shard& shard = shard_of(request.key_hash);
   const std::lock_guard lock(shard.mutex);
@@ -88,7 +88,7 @@ std::shared_ptr<const Run> OutcomeCache::resolve_host(const ClaimRequest& reques
 
 std::optional<ClaimReply> OutcomeCache::find(const ClaimRequest& request, Instant now, std::uint64_t data_epoch) {
   if (request.key.empty() || request.guard == Guard::none) return std::nullopt;
-  const auto run = resolve_host(request, now, data_epoch);
+  const auto run = look_up(request, now, data_epoch);
   if (!run) return std::nullopt;
   const auto& known = run->head->fingerprint;
   const bool other = known && request.fingerprint && *known != *request.fingerprint;

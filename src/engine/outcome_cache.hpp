@@ -56,7 +56,7 @@ class OutcomeCache {
   };
 
   Shard& shard_of(const Digest& hash) { return shards_[hash[0] % kShards]; }
-  std::shared_ptr<const Run> resolve_host(const ClaimRequest& request, Instant now, std::uint64_t data_epoch);
+  std::shared_ptr<const Run> look_up(const ClaimRequest& request, Instant now, std::uint64_t data_epoch);
 
   std::array<Shard, kShards> shards_;
   std::size_t shard_bytes_max_;
