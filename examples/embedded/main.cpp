@@ -1,6 +1,6 @@
-// Latchkey inside a program: a callable that runs once, and one whose writes commit together with the record of it.
+// Latchkey inside a program: a callable that runs once, and one whose writes commit together with its outcome.
 //
-//   embedded shop.db        run it twice: the second time everything is answered from the outcomes
+//   embedded shop.db        run it twice: the second run only replays the stored outcomes
 #include <cstdio>
 #include <latchkey/latchkey.hpp>
 
@@ -8,14 +8,14 @@ int main(int argc, char** argv) {
   try {
     latchkey::Latchkey keys(argc > 1 ? argv[1] : "shop.db");
 
-    // 1. Any callable. What it returns is kept and given to every repeat for a day.
+    // 1. Any callable. Latchkey stores its return value and replays it to every repeat for a day.
     const auto mail = keys.run({.function = "welcome-mail", .key = "user:42"}, [] {
       std::puts("sending the mail");
       return std::string("message-id:1");
     });
     std::printf("mail: %s (%s)\n", mail.result.c_str(), mail.how == latchkey::How::ran ? "ran" : "replayed");
 
-    // 2. A callable that writes to this very file. Its rows and the record of it are one transaction: exactly once.
+    // 2. A callable that writes to the same file. Its rows and its outcome are one transaction: exactly once.
     const auto charge =
         keys.run_in_transaction({.function = "charge", .key = "order:7"}, [](latchkey::Transaction& tx) {
           tx.execute("CREATE TABLE IF NOT EXISTS charges (order_id INTEGER, cents INTEGER)");

@@ -1,4 +1,4 @@
-// Latchkey as a library: make a C++ callable happen once under a key, in an SQLite file of your own.
+// Latchkey as a library: runs a C++ callable once per key and stores its outcome in an SQLite file of your own.
 //
 //   latchkey::Latchkey keys("app.db");
 //   auto outcome = keys.run({.function = "welcome-mail", .key = "user:42"}, [] { return send_mail(); });
@@ -7,12 +7,12 @@
 //     return std::string("charged");
 //   });
 //
-// What is promised: `run` calls the effect again after a crash between effect and record, so it is at least once in
-// that one case and once in all others. `run_in_transaction` commits the effect's writes to this file together with the
-// record of it: exactly once. Other effects inside it (mail, HTTP) are not undone.
+// Promise: `run` calls the effect again after a crash between the effect and the commit of its outcome. The effect then
+// happens at least once; in all other cases it happens once. `run_in_transaction` commits the effect's writes to this
+// file together with its outcome: exactly once. Other effects of the callable (mail, HTTP) are not rolled back.
 //
-// Any member may be called from any thread. Failures of the store are thrown as latchkey::Failure; everything that may
-// well happen (busy, replayed, failed) is an Outcome. C++20.
+// All members are thread-safe. A failure of the store throws latchkey::Failure; expected results (busy, replayed,
+// failed) are an Outcome. Needs C++20.
 #pragma once
 
 #include <chrono>
@@ -28,7 +28,7 @@
 
 namespace latchkey {
 
-// The store failed, or a request was wrong. `code` is stable: see docs/errors.
+// The store failed, or a request was invalid. `code` is stable: see docs/errors.
 class Failure : public std::runtime_error {
  public:
   Failure(std::string code, const std::string& detail)
@@ -39,28 +39,28 @@ class Failure : public std::runtime_error {
   std::string code_;
 };
 
-// What to make happen once.
+// A request to run an effect once.
 struct OnceRequest {
-  std::string function;  // the key's scope
+  std::string function;  // the scope of the key
   std::string key;
   std::string tenant = "default";
-  bool while_running = false;                                  // a lock: it may run again once it has ended
-  std::chrono::milliseconds window = std::chrono::hours{24};   // how long a success answers repeats
-  std::chrono::milliseconds lease = std::chrono::seconds{60};  // after a crash the key is free when this is over
-  unsigned retries = 0;        // tries after the first; waits 1 s, 5 s, 25 s between them
-  bool hold_doubt = false;     // after a crash a person decides, instead of running it again
-  bool wait = false;           // if somebody else runs it now, wait for the outcome
-  std::string fingerprint_of;  // not empty: a repeat with another text is refused
+  bool while_running = false;                                  // a lock: the key is free when the run ends
+  std::chrono::milliseconds window = std::chrono::hours{24};   // how long a success is replayed
+  std::chrono::milliseconds lease = std::chrono::seconds{60};  // after a crash the key is free when this expires
+  unsigned retries = 0;        // attempts after the first; delays of 1 s, 5 s, 25 s between them
+  bool hold_doubt = false;     // after a crash an operator decides, instead of running the effect again
+  bool wait = false;           // if another caller is running the effect, wait for its outcome
+  std::string fingerprint_of;  // if not empty, a repeat with another text is rejected
 };
 
 enum class How {
-  ran,       // the effect was called, and this is its result
-  replayed,  // it was done before, and this is its result
-  busy,      // somebody else runs it, or it waits for its next try: see retry_after
-  failed,    // the effect threw and its tries are used up; `detail` says what it said
-  in_doubt,  // it may have happened; a person decides
-  reused,    // the key was used for something else
-  lost,      // the lease was lost while the effect ran: somebody else may run it again
+  ran,       // this call ran the effect; `result` is its result
+  replayed,  // an earlier call ran the effect; `result` is its stored result
+  busy,      // another caller is running the effect, or the next attempt is not due yet: see retry_after
+  failed,    // the effect threw and its attempts are used up; `detail` has the exception's text
+  in_doubt,  // the effect may have happened; an operator decides
+  reused,    // the key was used with another fingerprint
+  lost,      // the lease was lost while the effect ran: another caller may run the effect again
 };
 
 struct Outcome {
@@ -70,40 +70,41 @@ struct Outcome {
   std::string detail;
   std::chrono::milliseconds retry_after{0};
 
-  // Whether the effect has happened, now or before.
+  // True if the effect has happened, in this call or an earlier one.
   bool is_done() const { return how == How::ran || how == How::replayed; }
 };
 
 using Value = std::variant<std::nullptr_t, std::int64_t, double, std::string>;
 using Row = std::vector<Value>;
 
-// Your own tables, inside the transaction that also records the outcome. Only during the callable. Be short: while it
-// lasts nothing else is recorded. BEGIN, COMMIT, ROLLBACK and Latchkey's own tables (lk_*) are refused.
+// Access to your own tables in the transaction that also stores the outcome. Valid only during the callable. Write
+// quickly: the store commits nothing else until the callable returns. BEGIN, COMMIT, ROLLBACK and Latchkey's own tables
+// (lk_*) are rejected.
 class Transaction {
  public:
   virtual ~Transaction() = default;
-  // One statement with its parameters. Throws Failure with SQLite's words.
+  // Executes one statement with its parameters. Throws Failure with SQLite's message.
   virtual void execute(std::string_view sql, const Row& parameters = {}) = 0;
   virtual std::vector<Row> query(std::string_view sql, const Row& parameters = {}) = 0;
 };
 
 class Latchkey {
  public:
-  // Opens or creates the file. It belongs to this process until the object is gone; STORE_LOCKED if another has it.
-  // Other connections may read the file meanwhile; write it only inside run_in_transaction().
+  // Opens or creates the file. This process owns the file until the object is destroyed. Throws STORE_LOCKED if another
+  // process owns it. Other connections may read the file; write to it only inside run_in_transaction().
   explicit Latchkey(const std::string& sqlite_file);
   ~Latchkey();
   Latchkey(const Latchkey&) = delete;
   Latchkey& operator=(const Latchkey&) = delete;
 
-  // Calls `effect` unless it was done before. It runs on a thread of Latchkey's while this one waits; the lease is
-  // extended meanwhile. An exception is a failed try. A result of more than 1 MiB cannot be kept: the outcome is
-  // `failed` (`in_doubt` under hold_doubt, `busy` if there are retries left for a later call), the record says that the
-  // effect may have happened, and this call does not try again.
+  // Calls `effect` unless an earlier call completed. `effect` runs on a thread of Latchkey's while the calling thread
+  // waits; the lease is extended meanwhile. An exception is a failed attempt. A result of more than 1 MiB cannot be
+  // stored. The outcome is then `failed`, or `in_doubt` under hold_doubt, or `busy` if retries are left for a later
+  // call. The run records that the effect may have happened, and this call does not retry.
   Outcome run(const OnceRequest& request, const std::function<std::string()>& effect);
-  // The same, with the effect's writes to this file in the transaction that records its outcome. Too large a result
-  // undoes them. The callable must not call this object, nor wait for a thread that does: nothing else is recorded
-  // before it returns. On its own thread that is refused (INVALID_ARGUMENT).
+  // Like run(), but the effect's writes to this file are in the transaction that stores its outcome. A result that is
+  // too large rolls them back. The callable must not call this object, nor wait for a thread that does: the store
+  // commits nothing else before the callable returns. A call on the callable's own thread throws INVALID_ARGUMENT.
   Outcome run_in_transaction(const OnceRequest& request, const std::function<std::string(Transaction&)>& effect);
 
  private:

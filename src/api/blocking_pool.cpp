@@ -20,7 +20,7 @@ void BlockingPool::post(Job errand) {
   const auto known = lines_.find(errand.line);
   const std::size_t ahead = known == lines_.end() ? 0 : known->second.waiting.size();
   if (closed_ || waiting_ >= waiting_max_ || ahead >= waiting_max_ / 2) {
-    const Error why = closed_ ? closed() : Error{Code::TOO_MANY_REQUESTS, "too many lists and changes wait"};
+    const Error why = closed_ ? closed() : Error{Code::OVERLOADED, "too many lists and changes wait"};
     lock.unlock();
     return errand.refuse(why);
   }

@@ -34,7 +34,7 @@ class BlockingPool {
   explicit BlockingPool(unsigned threads, std::size_t waiting_max = 2000);
   ~BlockingPool() { close(); }
 
-  // Any thread. Refused at once: TOO_MANY_REQUESTS when too much waits, SHUTTING_DOWN when it is closed.
+  // Any thread. Refused at once: OVERLOADED when too much waits, SHUTTING_DOWN when it is closed.
   void post(Job errand);
   // Refuses what has not begun, and from now on everything; what has begun goes on.
   void refuse_all();

@@ -104,7 +104,7 @@ TEST_F(BackroomTest, TooMuchIsRefused) {
   ASSERT_TRUE(first->has_begun_within(kPatience));
   for (Visit* visit : {second, third, fourth}) blocking_pool.post(visit->errand());
   ASSERT_TRUE(fourth->has_ended());
-  EXPECT_EQ(fourth->wait(), Code::TOO_MANY_REQUESTS);
+  EXPECT_EQ(fourth->wait(), Code::OVERLOADED);
   Visit* const other = quick();
   blocking_pool.post(other->errand("b"));
   EXPECT_FALSE(other->has_ended()) << "there is room for another line's";

@@ -9,7 +9,7 @@ std::optional<Duration> retry_after_of(Code code) {
     case Code::STORE_UNAVAILABLE:
     case Code::STORE_LOCKED:
     case Code::SHUTTING_DOWN:
-    case Code::TOO_MANY_REQUESTS:
+    case Code::OVERLOADED:
       return std::chrono::seconds{2};
     default:
       return std::nullopt;

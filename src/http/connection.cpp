@@ -50,7 +50,7 @@ void Connection::serve(Socket socket) {
 
 void Connection::refuse(Socket socket) {
   open(std::move(socket));
-  reject({Code::TOO_MANY_REQUESTS, "the server has as many connections as it accepts"}, std::chrono::seconds{1});
+  reject({Code::OVERLOADED, "the server has as many connections as it accepts"}, std::chrono::seconds{1});
   advance();
 }
 
@@ -93,7 +93,7 @@ void Connection::dispatch() {
   in_handler_ = true;
   Request request = view_request();
   if (shared.in_flight.load(std::memory_order_relaxed) >= shared.settings.in_flight_max) {
-    answer(turn_, make_problem({Code::TOO_MANY_REQUESTS, ""}, {}, std::chrono::seconds{1}));
+    answer(turn_, make_problem({Code::OVERLOADED, ""}, {}, std::chrono::seconds{1}));
   } else if (auto preflight = shared.cors.answer_preflight(request)) {
     answer(turn_, std::move(*preflight));
   } else {

@@ -50,7 +50,7 @@ TEST(Problem, IsJson) {
   EXPECT_EQ(response.header_lines, "Retry-After: 2\r\n");
   EXPECT_EQ(
       response.body,
-      R"({"type":"/errors/ALREADY_RUNNING","title":"The key is held by a run whose lease is good","status":409,)"
+      R"({"type":"/errors/ALREADY_RUNNING","title":"The key's run is running and its lease has not expired","status":409,)"
       R"("code":"ALREADY_RUNNING","detail":"say \"hi\"\n\u0001\\ é ����","retryable":true,"existing_run_id":"7"})");
 }
 

@@ -124,7 +124,7 @@ TEST_F(HttpLimits, LimitsRequestsInFlight) {
   Reply reply = kept.get_future().get();
   second.send(kGet);
   const std::string refused = second.read_response();
-  EXPECT_THAT(refused, HasSubstr("TOO_MANY_REQUESTS"));
+  EXPECT_THAT(refused, HasSubstr("OVERLOADED"));
   EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
   reply.send({.body = "done"});
   EXPECT_EQ(body_of(first.read_response()), "done");

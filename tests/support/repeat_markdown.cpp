@@ -49,7 +49,7 @@ std::string write_repeat_table() {
       "| the key's latest run is | a claim gets | an enqueue gets | another fingerprint |\n|---|---|---|---|\n";
   for (const RepeatRow& row : kRepeatTable) {
     text += "| " + std::string(row.text) + " | " + say_claim(row) + " | " + std::string(say(row.enqueue)) + " | ";
-    text += row.fingerprint_checked ? "422 `KEY_REUSED` |\n" : "is not looked at |\n";
+    text += row.fingerprint_checked ? "422 `KEY_REUSED` |\n" : "not compared |\n";
   }
   return text;
 }
