@@ -157,7 +157,7 @@ TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
 
 // So many that the next new key is looked at before it is made.
 TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
-  constexpr auto kQuarantineThreshold = pg::HeldKeys::kQuarantineThreshold + 1;
+  constexpr auto kQuarantineThreshold = pg::ContendedKeys::kQuarantineThreshold + 1;
   host_ = &hasty_;  // by the other it would be none any more when the next key is asked for
   walk_beside([&](Scene& scene, End end, auto begin) {
     scene.holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(1, " +
