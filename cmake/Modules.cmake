@@ -15,42 +15,84 @@ function(latchkey_module name)
   target_precompile_headers(latchkey_${name} REUSE_FROM latchkey_pch)
   latchkey_unite(latchkey_${name} 16)
   if(LATCHKEY_TESTS AND tests)
-    latchkey_test(${name}_test SOURCES ${tests} LIBS latchkey_${name} latchkey_test_support)
+    latchkey_test(${name}_test SOURCES ${tests} LIBS latchkey_${name} latchkey_test_support LABELS sanitize)
   endif()
 endfunction()
 
-# latchkey_test(NAME SOURCES … LIBS … [LABELS …] [TIMEOUT s] [COST s]): one GoogleTest program, one ctest entry.
-# Label "concurrent" also runs it under ThreadSanitizer. COST is about how long it takes at most, by a sanitizer too: the longest are started first, so
-# that the others run beside them.
+# The test programs, by the way they are run: `tests` in release, `sanitize_tests` by CI under ASan + UBSan, and `concurrent_tests` under
+# TSan.
+add_custom_target(tests)
+add_custom_target(sanitize_tests)
+add_custom_target(concurrent_tests)
+
+# latchkey_label_test(NAME label…): ctest finds the program by these labels, and the targets above build it.
+function(latchkey_label_test name)
+  set_property(TEST ${name} APPEND PROPERTY LABELS ${ARGN})
+  foreach(label ${ARGN})
+    if(TARGET ${label}_tests)
+      add_dependencies(${label}_tests ${name})
+    endif()
+  endforeach()
+endfunction()
+
+# Tests are not optimised: compiling them would take longer than their run saves. What they test is built apart, as shipped.
+# They share the precompiled header of PCH, for which libraries and programs must have the same -fPIC.
+function(latchkey_test_options name pch)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC -O0)
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+  target_precompile_headers(${name} REUSE_FROM ${pch})
+endfunction()
+
+# latchkey_test(NAME SOURCES … LIBS … [LABELS …] [TIMEOUT s] [COST s] [UNITY files]): one GoogleTest program, one ctest entry.
+# Label "concurrent" also runs it under ThreadSanitizer, label "sanitize" by CI under ASan + UBSan. ctest starts the programs with the
+# highest COST, in seconds, first, and the others run beside them. UNITY compiles so many files as one.
 function(latchkey_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT;COST" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;COST;UNITY;PCH" "SOURCES;LIBS;LABELS" ${ARGN})
+  if(NOT arg_PCH)
+    set(arg_PCH latchkey_test_pch)
+  endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} latchkey_options GTest::gtest GTest::gmock GTest::gtest_main)
-  target_precompile_headers(${name} REUSE_FROM latchkey_test_pch)
-  # What they test is built apart, as shipped. With sanitizers, too, optimising the tests takes longer than it saves.
-  target_compile_options(${name} PRIVATE -O0)
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  latchkey_test_options(${name} ${arg_PCH})
+  if(arg_UNITY)
+    latchkey_unite(${name} ${arg_UNITY})
+  endif()
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
   if(arg_COST)
     set_tests_properties(${name} PROPERTIES COST ${arg_COST})
   endif()
-  if("concurrent" IN_LIST arg_LABELS)
-    add_dependencies(concurrent_tests ${name})
-  endif()
+  add_dependencies(tests ${name})
+  latchkey_label_test(${name} ${arg_LABELS})
 endfunction()
 
-# What is built for ThreadSanitizer.
-add_custom_target(concurrent_tests)
+# latchkey_binary_test(NAME …): as latchkey_test, for a program that starts the real binary.
+function(latchkey_binary_test name)
+  latchkey_test(${name} ${ARGN})
+  target_compile_definitions(${name} PRIVATE LATCHKEY_BINARY="$<TARGET_FILE:latchkey_cli>")
+  add_dependencies(${name} latchkey_cli)
+endfunction()
+
+# latchkey_fixtures(NAME SOURCES … LIBS …): code that several test programs share, compiled once.
+function(latchkey_fixtures name)
+  cmake_parse_arguments(arg "" "UNITY" "SOURCES;LIBS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC ${arg_LIBS} PostgreSQL::PostgreSQL GTest::gtest PRIVATE latchkey_options)
+  latchkey_test_options(${name} latchkey_test_pch)
+  target_compile_definitions(${name} PUBLIC LATCHKEY_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(arg_UNITY)
+    latchkey_unite(${name} ${arg_UNITY})
+  endif()
+endfunction()
 
 # latchkey_concurrent(NAME): this module's tests have threads.
 function(latchkey_concurrent name)
   if(TARGET ${name})
-    set_tests_properties(${name} PROPERTIES LABELS concurrent)
-    add_dependencies(concurrent_tests ${name})
+    latchkey_label_test(${name} concurrent)
   endif()
 endfunction()
 

@@ -1,2 +1,1 @@
-// CMake wants a source beside a precompiled header.
-int main() { return 0; }
+// CMake needs a source file beside a precompiled header.

@@ -3,4 +3,4 @@
 
 #include "common.hpp"
 #include "conformance/store_test.hpp"
-#include "integration/pg_stores.hpp"
+#include "support/postgres/pg_stores.hpp"

@@ -6,7 +6,7 @@
 #include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
-#include "support/pg_server.hpp"
+#include "support/postgres/pg_server.hpp"
 #include "support/standings.hpp"
 
 namespace latchkey {

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "base/assert.hpp"
-#include "support/pg_client.hpp"
-#include "support/pg_server.hpp"
+#include "support/postgres/pg_client.hpp"
+#include "support/postgres/pg_server.hpp"
 
 namespace latchkey::sim {
 namespace {
@@ -143,7 +143,7 @@ std::size_t SimPostgres::step() {
   const std::size_t commands = queue_->step();
   if (steps_held_ == 1) let_go();
   if (steps_held_ > 1) steps_held_ -= 1;
-  if (cuts) proxy_->arm(std::deque<Fault>{});
+  if (cuts) proxy_->arm(std::deque<ConnectionFault>{});
   return commands;
 }
 
@@ -173,7 +173,7 @@ void SimPostgres::crash() {
   hosts_.clear();
   queue_.reset();
   if (is_silent) proxy_->cut_all();
-  if (proxy_) proxy_->arm(std::deque<Fault>{});
+  if (proxy_) proxy_->arm(std::deque<ConnectionFault>{});
   spdlog::set_level(level);
   open();
 }

@@ -13,8 +13,8 @@
 #include "simulation/queued_store.hpp"
 #include "simulation/sim_store.hpp"
 #include "store/postgres/pg_store.hpp"
-#include "support/fault_proxy.hpp"
-#include "support/pg_client.hpp"
+#include "support/postgres/fault_proxy.hpp"
+#include "support/postgres/pg_client.hpp"
 
 namespace latchkey::sim {
 

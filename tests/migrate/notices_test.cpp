@@ -1,0 +1,76 @@
+// What PostgreSQL says besides its answers, and what it does not know.
+#include "migrate/migrate_fixture.hpp"
+#include "support/postgres/fault_proxy.hpp"
+
+namespace latchkey {
+namespace {
+
+class MigrateNotices : public MigrateTest {};
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) count += 1;
+  return count;
+}
+
+TEST_P(MigrateNotices, AreToldOnceEachWithTheirFile) {
+  add("0001_a",
+      "CREATE TABLE a (id integer);\nDROP TABLE IF EXISTS nowhere;\n"
+      "DO $$ BEGIN FOR i IN 1..9 LOOP RAISE WARNING 'careful' USING HINT = 'look'; END LOOP; END $$;\n",
+      "DROP TABLE a;\nDROP TABLE IF EXISTS nothing;\n");
+  const std::string notice = "latchkey: 0001_a.up.sql:2: NOTICE: table \"nowhere\" does not exist, skipping\n";
+  const std::string warning = "latchkey: 0001_a.up.sql:3: WARNING: careful; look\n";
+  for (const char* command : {"verify", "up"}) {
+    const Answer told = migrate(command);
+    EXPECT_EQ(told.exit, 0) << told.err;
+    EXPECT_EQ(count_of(told.err, notice), 1u) << told.err;
+    EXPECT_EQ(count_of(told.err, warning), 1u) << told.err;
+  }
+  EXPECT_THAT(migrate("down", {"--yes"}).err, HasSubstr("latchkey: 0001_a.down.sql:2: NOTICE: "));
+  EXPECT_EQ(call({"migrate", "up", "--database", database()}).err, "") << "Latchkey's own are nobody's to mend";
+}
+
+// A trigger that waits for the commit may warn: that is not about the commit.
+TEST_P(MigrateNotices, ADeferredTriggersWarningIsNoDoubt) {
+  add("0001_a",
+      "CREATE TABLE a (id integer);\n"
+      "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'late'; RETURN NULL; END $$;\n"
+      "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON a DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION f();\n"
+      "INSERT INTO a VALUES (1);\n",
+      "DROP TABLE a;\nDROP FUNCTION f();\n");
+  const Answer told = migrate("up");
+  EXPECT_EQ(told.exit, 0) << told.err;
+  EXPECT_THAT(told.err, HasSubstr("latchkey: 0001_a.up.sql: WARNING: late\n"));
+}
+
+TEST_P(MigrateNotices, ACommitThatMayNotBeReplicatedIsNotKnown) {
+  PgCluster alone({"synchronous_standby_names=nobody", "synchronous_commit=on"});
+  add_tables(1);
+  const Words up{"migrate", "up", "--dir", dir(), "--database", alone.url()};
+  const auto runner = start(up);
+  PgClient watch(alone.url());
+  const std::string waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'";
+  watch.wait_until("SELECT count(*) > 0 " + waiting);
+  watch.execute("SELECT pg_cancel_backend(pid) " + waiting);
+  EXPECT_EQ(runner->finish(), 69);
+  EXPECT_EQ(runner->out, "");
+  EXPECT_THAT(runner->err, HasSubstr("may not have been replicated: whether it is kept is not known; run it again"));
+  EXPECT_EQ(call(up).out, "nothing to do\n");
+}
+
+// As one before 14, or on another system, knows no client_connection_check_interval.
+TEST_P(MigrateNotices, AServerNeedNotKnowWhatOnlyHelps) {
+  add_tables(1);
+  FaultProxy proxy(PgServer::instance().port());
+  proxy.garble("client_connection_check_interval");
+  const Answer up =
+      call({"migrate", "up", "--dir", dir(), "--database", proxy.url(database().substr(database().rfind('/') + 1))});
+  EXPECT_EQ(up.exit, 0) << up.err;
+  EXPECT_EQ(applied(), "1");
+}
+
+INSTANTIATE_TEST_SUITE_P(Databases, MigrateNotices, testing::Values(Kind::postgres),
+                         [](const auto&) { return "PostgreSQL"; });
+
+}  // namespace
+}  // namespace latchkey

@@ -1,0 +1,32 @@
+// What fails behind a COMMIT must not be told of what was committed: neither that nothing was changed, nor may it be
+// done again.
+#include "conformance/await.hpp"
+#include "support/postgres/pg_stores.hpp"
+#include "support/standings.hpp"
+
+namespace latchkey {
+namespace {
+
+class AfterCommit : public PostgresStores {
+ protected:
+  // Enqueues one job without a key while somebody has locked `states`, which no such job needs.
+  void enqueue_beside_a_lock(const std::string& setting) {
+    const auto store = open(url() + "?options=-c%20" + setting);
+    PgClient hand(url());
+    hand.execute("BEGIN; LOCK TABLE latchkey.states IN ACCESS EXCLUSIVE MODE");
+    EnqueueRequest job;
+    job.function = "f";
+    const auto replies =
+        await_result<std::vector<EnqueueReply>>([&](auto done) { store->enqueue({job}, std::move(done)); });
+    EXPECT_TRUE(replies) << to_string(replies.error());
+    EXPECT_EQ(hand.ask_one("SELECT count(*) FROM latchkey.runs"), "1");
+    hand.execute("COMMIT");
+  }
+};
+
+TEST_F(AfterCommit, AStatementThatTakesTooLongChangesNoAnswer) { enqueue_beside_a_lock("statement_timeout%3D500"); }
+
+TEST_F(AfterCommit, ALockThatIsNotGotDoublesNothing) { enqueue_beside_a_lock("lock_timeout%3D100"); }
+
+}  // namespace
+}  // namespace latchkey

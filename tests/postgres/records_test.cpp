@@ -1,0 +1,162 @@
+// Dead letters and tokens on PostgreSQL: what others hold, what meets in one batch.
+#include <map>
+#include <set>
+#include <thread>
+
+#include "conformance/store_test.hpp"
+#include "support/comes_true.hpp"
+#include "support/postgres/pg_lock_log.hpp"
+#include "support/postgres/pg_stores.hpp"
+
+namespace latchkey {
+namespace {
+
+class PostgresRecords : public PostgresStores {
+ protected:
+  Verbs verbs() { return Verbs(*store_); }
+  Settled fail_one(const std::string& key) {
+    const Won won = std::get<Won>(verbs().claim(a_claim(key)));
+    return std::get<Settled>(verbs().settle({{}, won.run.id(), won.fence, permanent()}));
+  }
+  static TokenRecord token(std::string id) { return {.id = std::move(id), .name = "ci", .role = Role::admin}; }
+  auto later(auto act) { return std::async(std::launch::async, act); }
+  // How long claims of others take, one after another; the first few open connections.
+  std::vector<Duration> claim_some(const std::string& prefix) {
+    std::vector<Duration> taken;
+    for (int i = 0; i < 40; ++i) {
+      const Duration start = clock_.elapsed();
+      verbs().claim(a_claim(prefix + std::to_string(i)));
+      if (i >= 5) taken.push_back(clock_.elapsed() - start);
+    }
+    std::ranges::sort(taken);
+    return taken;
+  }
+
+  // What is held is not refused before the test lets it go.
+  std::unique_ptr<Store> store_ = open(url(), {.lanes = 1, .patience = 30s});
+};
+
+// By the word of a server of its own: the store's one lane has never waited for the holder. What is done about the
+// letter waits apart, on another connection. The clock is asked for other ways of being held up only, and by what most
+// calls take: a machine that stalls delays a few.
+TEST_F(PostgresRecords, AHeldDeadLetterDelaysOnlyWhatIsDoneAboutIt) {
+  PgCluster server(LockLog::settings(100ms));
+  store_ = open(server.url() + "?application_name=store", {.lanes = 1, .patience = 30s});
+  const Uuid id = *fail_one("k").dead_letter;
+  const Duration unhindered = claim_some("before").back();
+  PgClient holder(server.url());
+  const auto lanes =
+      holder.ask("SELECT pid FROM pg_stat_activity WHERE application_name = 'store' AND query = 'COMMIT'");
+  ASSERT_EQ(lanes.size(), 1u);
+  const LockLog log(server);
+  holder.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE");
+  auto acknowledged = later([&] { return store_->records().acknowledge({}, id, "ann"); });
+  auto moved =
+      later([&] { return store_->records().move_dead_letter({.letter = id, .move = RetryByHand{}, .by = "bob"}); });
+  ASSERT_TRUE(comes_true([&] { return log.given_up("store") > 0; })) << "nobody waits for it";
+  const auto taken = claim_some("meanwhile");
+  EXPECT_LT(taken[taken.size() / 2], unhindered + 100ms);
+  EXPECT_TRUE(store_->records().acknowledge("another", id, "eve").value() == std::nullopt) << "at once";
+  EXPECT_FALSE(log.who_gave_up("store").contains(std::stoi(lanes[0]))) << server.log();
+  EXPECT_EQ(log.waits_for_others("store"), std::vector<std::string>{});
+  EXPECT_NE(acknowledged.wait_for(0s), std::future_status::ready) << "the test did not test";
+  EXPECT_NE(moved.wait_for(0s), std::future_status::ready) << "the test did not test";
+  holder.execute("COMMIT");
+  EXPECT_EQ(acknowledged.get().value().value().acknowledged_by, "ann");
+  EXPECT_TRUE(moved.get().value().value().members.at(0).changed);
+  store_.reset();  // before its server
+}
+
+TEST_F(PostgresRecords, WhatIsHeldForTooLongIsRefusedAndUnchanged) {
+  auto store = open(url(), {.patience = 300ms});
+  const Uuid id = *fail_one("k").dead_letter;
+  ASSERT_TRUE(store->records().add_token(token("0123456789abcdef")));
+  PgClient holder(url());
+  holder.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE; SELECT 1 FROM latchkey.tokens FOR UPDATE");
+  const auto acknowledged = store->records().acknowledge({}, id, "ann");
+  ASSERT_FALSE(acknowledged);
+  EXPECT_EQ(acknowledged.error().code, Code::STORE_UNAVAILABLE);
+  const auto revoked = store->records().revoke_token("0123456789abcdef");
+  ASSERT_FALSE(revoked);
+  EXPECT_EQ(revoked.error().code, Code::STORE_UNAVAILABLE);
+  holder.execute("COMMIT");
+  EXPECT_FALSE(store->records().find_dead_letter({}, id).value()->acknowledged_at);
+  EXPECT_FALSE(store->records().list_tokens().value().at(0).revoked_at);
+  EXPECT_EQ(store->records().acknowledge({}, id, "ann").value().value().acknowledged_by, "ann");
+  EXPECT_TRUE(store->records().revoke_token("0123456789abcdef").value());
+}
+
+// Every batch in which something fails writes to the entry: one hands it to the next, and whoever only looks whether it
+// is free may look for ever. How long it takes is counted in their turns, which a slow machine slows down, too.
+TEST_F(PostgresRecords, AnAcknowledgementHasItsTurnAmongManyWriters) {
+  constexpr int kTurnsMost = 60;
+  std::atomic<bool> enough{false};
+  std::atomic<int> turns{0};
+  std::vector<std::jthread> writers;
+  for (int i = 0; i < 2; ++i)
+    writers.emplace_back([&] {
+      PgClient session(url());
+      for (; !enough; ++turns)
+        session.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE; SELECT pg_sleep(0.015); COMMIT");
+    });
+  for (int i = 0; i < 5; ++i) {
+    const Uuid id = *fail_one(std::to_string(i)).dead_letter;
+    PgClient(url()).wait_until(
+        "SELECT count(*) = 0 FROM (SELECT 1 FROM latchkey.dead_letters WHERE acknowledged_at IS NULL FOR UPDATE SKIP "
+        "LOCKED) free");
+    const int before = turns;
+    const auto acknowledged = store_->records().acknowledge({}, id, "ann");
+    EXPECT_TRUE(acknowledged) << to_string(acknowledged.error());
+    EXPECT_LT(turns - before, kTurnsMost);
+  }
+  enough = true;
+}
+
+// Failures and acknowledgements of one function, in the same batches: no acknowledgement is undone, nothing goes into
+// an entry that somebody has acknowledged, and each failure is in one.
+TEST_F(PostgresRecords, WhatFailsAfterAnAcknowledgementOpensAnotherEntry) {
+  constexpr int kEach = 60, kThreads = 6;
+  std::mutex mutex;
+  std::map<Uuid, std::uint64_t> acknowledged;  // and the count that was told
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i)
+      threads.emplace_back([&, i] {
+        for (int n = 0; n < kEach; ++n) {
+          const Settled failed = fail_one(std::to_string(i) + "/" + std::to_string(n));
+          if (n % 3 != 0) continue;
+          const DeadLetter letter = store_->records().acknowledge({}, *failed.dead_letter, "ann").value().value();
+          const std::lock_guard lock(mutex);
+          const auto [known, is_new] = acknowledged.try_emplace(letter.id, letter.count);
+          EXPECT_EQ(known->second, letter.count) << "it grew after it was acknowledged";
+        }
+      });
+  }
+  std::uint64_t failures = 0;
+  int open = 0;
+  const auto letters = store_->records().list_dead_letters({.with_acknowledged = true, .limit = 1000}).value();
+  for (const DeadLetter& letter : letters.entries) {
+    failures += letter.count;
+    EXPECT_EQ(store_->records().list_members(letter.id, 1000).value().size(), letter.count);
+    EXPECT_EQ(letter.acknowledged_at.has_value(), acknowledged.contains(letter.id));
+    if (letter.acknowledged_at) EXPECT_EQ(letter.count, acknowledged[letter.id]);
+    if (!letter.acknowledged_at) ++open;
+  }
+  EXPECT_EQ(failures, std::uint64_t{kEach * kThreads});
+  EXPECT_LE(open, 1);
+  EXPECT_GT(acknowledged.size(), 1u);
+}
+
+TEST_F(PostgresRecords, ATokenIsNotReplaced) {
+  ASSERT_TRUE(store_->records().add_token(token("0123456789abcdef")));
+  TokenRecord another = token("0123456789abcdef");
+  another.name = "another";
+  const auto refused = store_->records().add_token(another);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::STORE_UNAVAILABLE);
+  ASSERT_EQ(store_->records().list_tokens().value().size(), 1u);
+  EXPECT_EQ(store_->records().list_tokens().value()[0].name, "ci");
+}
+
+}  // namespace
+}  // namespace latchkey

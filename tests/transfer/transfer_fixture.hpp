@@ -1,0 +1,94 @@
+// An SQLite store with runs in every state, and an empty PostgreSQL to move it into.
+#pragma once
+
+#include <source_location>
+
+#include "cli/cli_fixture.hpp"
+#include "conformance/store_test.hpp"
+#include "keying/key_hash.hpp"
+#include "migrate/open_postgres.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "support/postgres/pg_client.hpp"
+#include "support/postgres/pg_server.hpp"
+#include "transfer/move.hpp"
+
+namespace latchkey {
+
+using transfer::MoveReport;
+using transfer::Summary;
+
+// What a test goes on with after the move.
+struct Filled {
+  Won lock, doubt, first;  // a held lock; what is in doubt; a job that another waits for
+  Taken taken;             // a worker's
+  RunId done, dependent, called, given_back;
+  ClaimId call;
+  std::uint64_t fence = 0;    // the highest
+  std::uint64_t counter = 0;  // in an id
+};
+
+inline ClaimRequest again(const std::string& key, Guard guard = Guard::once) {
+  ClaimRequest request = a_claim(key);
+  request.guard = guard;
+  return request;
+}
+
+class MoveTest : public CliTest {
+ protected:
+  using Run = latchkey::Run;  // not testing::Test::Run
+
+  MoveTest() {
+    std::filesystem::create_directory(data_dir_);
+    environment_ = {"LATCHKEY_DATABASE=", "LATCHKEY_STORE="};
+  }
+  ~MoveTest() override {
+    PgClient(url_).execute("DROP SCHEMA IF EXISTS held CASCADE");
+    PgServer::instance().give_back(url_);
+  }
+
+  std::string store_file() const { return data_dir_ + "/latchkey.db"; }
+  Result<std::unique_ptr<SqliteStore>> open_file() {
+    return SqliteStore::open({.file = store_file()}, clock_, random_);
+  }
+  std::unique_ptr<PostgresStore> open_copy() {
+    auto opened = migrate::open_postgres({.url = url_}, clock_, random_);
+    if (!opened) throw std::runtime_error(to_string(opened.error()));
+    return std::move(*opened);
+  }
+  Result<MoveReport> move(bool keeps = false) {
+    return transfer::move_store({.file = store_file(), .url = url_, .keeps = keeps}, clock_, random_);
+  }
+  Code refusal(bool keeps = false) {
+    const auto moved = move(keeps);
+    EXPECT_FALSE(moved);
+    return moved ? Code::INTERNAL : moved.error().code;
+  }
+  std::string ask(const std::string& sql) { return PgClient(url_).ask_one(sql); }
+  Words words(Words more = {}) const {
+    Words all{"move", "--to", url_};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Uuid some_id() { return make_uuid_v7(clock_.now(), random_.next(), random_.next()); }
+
+  // Runs in every state, of two tenants, with all that can stand beside them.
+  Filled fill(int many = 0);
+  void fill_letters(Store& store);
+  // A key that a person gave back to an older run.
+  RunId fill_given_back(Store& store);
+  void fill_many(Store& store, int many);
+
+  SystemClock clock_;
+  SystemRandom random_;
+  const std::string url_ = PgServer::instance().borrow_database();
+};
+
+template <class T, class Reply>
+T as(Reply reply, std::source_location where = std::source_location::current()) {
+  if (!std::holds_alternative<T>(reply))
+    throw std::runtime_error("another reply than expected, number " + std::to_string(reply.index()) + ", at line " +
+                             std::to_string(where.line()));
+  return std::get<T>(std::move(reply));
+}
+
+}  // namespace latchkey
