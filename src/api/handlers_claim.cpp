@@ -1,7 +1,9 @@
-#include "api/claim_json.hpp"
+#include "api/body.hpp"
+#include "api/claim_request.hpp"
 #include "api/handlers.hpp"
-#include "api/json_out.hpp"
-#include "api/run_json.hpp"
+#include "wire/claim_json.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -13,11 +15,11 @@ struct ClaimReplyWriter {
   void operator()(const Won& won) {
     http::Response response{.status = 201, .content_type = "application/json"};
     response.header_lines.append("Location: /v1/runs/");
-    append_uuid(response.header_lines, won.run.id());
+    wire::append_uuid(response.header_lines, won.run.id());
     response.header_lines.append(won.repeated ? "\r\nIdempotent-Replayed: true\r\n" : "\r\n");
     response.body.reserve(1024);
-    ObjectOut out(response.body);
-    append_run(out.member("run"), won.run, Payloads::none);
+    wire::ObjectOut out(response.body);
+    wire::append_run(out.member("run"), won.run, wire::Payloads::none);
     out.number("fence", static_cast<std::int64_t>(won.fence)).instant("lease_until", won.lease_until).end();
     answer.send(std::move(response));
   }
@@ -25,8 +27,8 @@ struct ClaimReplyWriter {
     http::Response response{.content_type = "application/json", .header_lines = "Idempotent-Replayed: true\r\n"};
     const Bytes& result = replay.run.as<Completed>()->result;
     response.body.reserve(1024 + result.size());
-    ObjectOut out(response.body);
-    append_run(out.flag("replayed", true).member("run"), replay.run, Payloads::none);
+    wire::ObjectOut out(response.body);
+    wire::append_run(out.flag("replayed", true).member("run"), replay.run, wire::Payloads::none);
     if (result.empty()) out.raw("result", "null");
     out.payload("result", result).end();
     answer.send(std::move(response));
@@ -42,7 +44,7 @@ struct ClaimReplyWriter {
  private:
   void refuse(const Error& error, const RunId& existing, std::optional<Duration> retry_after) {
     std::string id = "\"";
-    append_uuid(id, existing);
+    wire::append_uuid(id, existing);
     id.push_back('"');
     const http::ProblemMember member{"existing_run_id", std::move(id)};
     answer.send_problem(error, {&member, 1}, retry_after);
@@ -52,7 +54,9 @@ struct ClaimReplyWriter {
 }  // namespace
 
 void claim_run(Call call) {
-  auto body = read_claim(call.request);
+  const auto parsed = parse_body(call.request);
+  if (!parsed) return call.answer.send_error(parsed.error());
+  auto body = wire::read_claim(*parsed);
   if (!body) return call.answer.send_error(body.error());
   auto tenant = find_tenant(*call.principal, call.request, body->tenant);
   if (!tenant) return call.answer.send_error(tenant.error());

@@ -1,10 +1,10 @@
+#include "api/body.hpp"
 #include "api/handlers.hpp"
-#include "api/json_in.hpp"
-#include "api/json_out.hpp"
 #include "api/query.hpp"
-#include "api/run_json.hpp"
 #include "engine/validate.hpp"
 #include "store/listing.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -46,21 +46,21 @@ Result<MembersQuery> read_members_query(const Call& call) {
 
 void tell_page(Answer& answer, const Result<DeadLetterPage>& page) {
   if (!page) return answer.send_error(page.error());
-  answer.send_json(200, write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
-                     append_dead_letter(text, entry, nullptr);
+  answer.send_json(200, wire::write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
+                     wire::append_dead_letter(text, entry, nullptr);
                    }));
 }
 
-void tell_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry, const MembersPage* members) {
+void tell_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry, const wire::MembersPage* members) {
   if (!entry) return answer.send_error(entry.error());
   if (!*entry) return answer.send_error({Code::NOT_FOUND, ""});
   std::string text;
-  append_dead_letter(text, **entry, members);
+  wire::append_dead_letter(text, **entry, members);
   answer.send_json(200, std::move(text));
 }
 
 struct NoBody {};
-constexpr std::array<Member<NoBody>, 0> kNoMembers{};
+constexpr std::array<wire::Member<NoBody>, 0> kNoMembers{};
 
 }  // namespace
 
@@ -85,7 +85,7 @@ void find_dead_letter(Call call) {
     if (!members) return answer.send_error(members.error());
     const bool more = members->size() == query.limit;
     const std::string next = more ? write_place(place_of(members->back())) : std::string();
-    const MembersPage page{*std::move(members), next};
+    const wire::MembersPage page{*std::move(members), next};
     tell_entry(answer, entry, &page);
   });
 }

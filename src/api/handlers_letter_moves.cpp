@@ -1,8 +1,8 @@
 // What a person does about a dead letter's members: retry, resolve.
+#include "api/body.hpp"
 #include "api/handlers.hpp"
-#include "api/json_in.hpp"
-#include "api/json_out.hpp"
 #include "api/resolution.hpp"
+#include "wire/json_out.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -27,14 +27,14 @@ struct Tally {
 
 void tell_tally(Answer& answer, const Tally& tally) {
   std::string text;
-  ObjectOut out(text);
+  wire::ObjectOut out(text);
   out.number("changed", static_cast<std::int64_t>(tally.changed));
   out.number("unchanged", static_cast<std::int64_t>(tally.unchanged));
   out.number("refused", static_cast<std::int64_t>(tally.refused));
   out.raw("problems", "[");
   for (const MemberMoved& problem : tally.problems) {
     if (&problem != tally.problems.data()) text.push_back(',');
-    ObjectOut item(text);
+    wire::ObjectOut item(text);
     item.id("run", problem.run).word("code", facts(problem.refused->code).name).text("detail", problem.refused->detail);
     item.end();
   }
@@ -73,7 +73,7 @@ void start_moving(Call call, std::vector<RunId> runs, Move move, std::string not
   });
 }
 
-Fault read_runs(const JsonValue& value, std::vector<RunId>& into) {
+wire::Fault read_runs(const wire::JsonValue& value, std::vector<RunId>& into) {
   std::vector<std::string> texts;
   if (auto fault = read_texts(value, texts)) return fault;
   if (texts.empty() || texts.size() > kNamedMax) return wrong_value(value, "1 to 500 ids; leave it out to name all");
@@ -94,13 +94,13 @@ struct ResolveBody : Resolution {
 };
 
 constexpr std::array kLetterRetryMembers{
-    Member<LetterRetryBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
-    Member<LetterRetryBody>{"fresh_effect_key",
-                            [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
+    wire::Member<LetterRetryBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
+    wire::Member<LetterRetryBody>{
+        "fresh_effect_key", [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
 };
 constexpr auto& kSaid = kResolutionMembers<ResolveBody>;
 constexpr std::array kResolveMembers{
-    Member<ResolveBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
+    wire::Member<ResolveBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
     kSaid[0],
     kSaid[1],
     kSaid[2],

@@ -1,19 +1,19 @@
 // What a person does to a run: cancel, retry, resolve.
+#include "api/body.hpp"
 #include "api/handlers.hpp"
-#include "api/json_in.hpp"
 #include "api/resolution.hpp"
-#include "api/run_json.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey::api {
 namespace {
 
 struct CancelBody {};
 
-constexpr std::array<Member<CancelBody>, 0> kCancelMembers{};
+constexpr std::array<wire::Member<CancelBody>, 0> kCancelMembers{};
 
 constexpr std::array kMoveRetryMembers{
-    Member<RetryByHand>{"fresh_effect_key",
-                        [](auto& body, auto& value) { return read_flag(value, body.fresh_effect_key); }},
+    wire::Member<RetryByHand>{"fresh_effect_key",
+                              [](auto& body, auto& value) { return read_flag(value, body.fresh_effect_key); }},
 };
 
 void make(Call call, Move move) {
@@ -26,7 +26,7 @@ void make(Call call, Move move) {
         if (const auto* error = std::get_if<Error>(&*reply)) return answer.send_error(*error);
         const Run& run = std::get<Moved>(*reply).run;
         services.waiters.notify(run.id());
-        answer.send_json(200, to_json(run, Payloads::result));
+        answer.send_json(200, wire::to_json(run, wire::Payloads::result));
       });
 }
 

@@ -1,10 +1,10 @@
 // Reading runs: one, a page of them, and why a key did not run.
 #include "api/handlers.hpp"
-#include "api/json_out.hpp"
 #include "api/query.hpp"
-#include "api/run_json.hpp"
 #include "engine/validate.hpp"
 #include "keying/key_hash.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::uint32_t kPageMax = 500;
 void tell_found(const Engine& engine, Answer& answer, const Result<std::optional<Run>>& found) {
   if (!found) return answer.send_error(found.error());
   if (!*found) return answer.send_error({Code::NOT_FOUND, ""});
-  answer.send_json(200, to_json(**found, Payloads::all, engine.find_progress(**found).value_or("")));
+  answer.send_json(200, wire::to_json(**found, wire::Payloads::all, engine.find_progress(**found).value_or("")));
 }
 
 Result<ListQuery> read_listing(Call& call) {
@@ -51,19 +51,20 @@ Result<ListQuery> read_listing(Call& call) {
   return listing;
 }
 
-void tell_page(Answer& answer, const Result<Page>& page, Payloads payloads) {
+void tell_page(Answer& answer, const Result<Page>& page, wire::Payloads payloads) {
   if (!page) return answer.send_error(page.error());
-  answer.send_json(200, write_page(page->runs, page->next,
-                                   [&](std::string& text, const Run& run) { append_run(text, run, payloads); }));
+  answer.send_json(200, wire::write_page(page->runs, page->next, [&](std::string& text, const Run& run) {
+                     wire::append_run(text, run, payloads);
+                   }));
 }
 
 void write_explanation(Answer& answer, const Result<std::optional<KeyAnswer>>& why) {
   if (!why) return answer.send_error(why.error());
   if (!*why) return answer.send_error({Code::NOT_FOUND, ""});
   std::string text;
-  ObjectOut out(text);
-  append_run(out.member("run"), (*why)->run, Payloads::all);
-  append_suppressed(out.member("suppressed"), (*why)->suppressed);
+  wire::ObjectOut out(text);
+  wire::append_run(out.member("run"), (*why)->run, wire::Payloads::all);
+  wire::append_suppressed(out.member("suppressed"), (*why)->suppressed);
   out.end();
   answer.send_json(200, std::move(text));
 }
@@ -93,7 +94,7 @@ void list_runs(Call call) {
   auto listing = read_listing(call);
   if (!listing) return call.answer.send_error(listing.error());
   do_later(call, [&store = call.services.store, listing = *std::move(listing)](Answer& answer) {
-    tell_page(answer, store.list(listing), listing.with_payloads ? Payloads::all : Payloads::none);
+    tell_page(answer, store.list(listing), listing.with_payloads ? wire::Payloads::all : wire::Payloads::none);
   });
 }
 

@@ -1,8 +1,8 @@
 // What an owner says of its try: heartbeat, complete, fail, release.
+#include "api/body.hpp"
 #include "api/handlers.hpp"
-#include "api/json_in.hpp"
-#include "api/json_out.hpp"
-#include "api/run_json.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -31,25 +31,25 @@ struct ReleaseBody {
 };
 
 // A fence of 0 is nobody's.
-Fault read_fence(const JsonValue& value, std::uint64_t& into) {
+wire::Fault read_fence(const wire::JsonValue& value, std::uint64_t& into) {
   if (auto fault = read_number(value, into)) return fault;
   if (into == 0) return wrong_value(value, "the fence that the claim was given");
   return std::nullopt;
 }
 
-Fault read_progress(HeartbeatBody& body, const JsonValue& value) {
+wire::Fault read_progress(HeartbeatBody& body, const wire::JsonValue& value) {
   if (value.raw.size() > kProgressMax) return wrong_value(value, "JSON of at most 4096 bytes");
   body.progress = value.raw;
   return std::nullopt;
 }
 
 constexpr std::array kHeartbeatMembers{
-    Member<HeartbeatBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
-    Member<HeartbeatBody>{"lease_ms", [](auto& body, auto& value) { return read_ms(value, body.lease); }},
-    Member<HeartbeatBody>{"progress", read_progress},
+    wire::Member<HeartbeatBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    wire::Member<HeartbeatBody>{"lease_ms", [](auto& body, auto& value) { return read_ms(value, body.lease); }},
+    wire::Member<HeartbeatBody>{"progress", read_progress},
 };
 
-Fault read_follow_ups(CompleteBody& body, const JsonValue& value) {
+wire::Fault read_follow_ups(CompleteBody& body, const wire::JsonValue& value) {
   simdjson::dom::array array;
   if (value.element.get(array) != simdjson::SUCCESS) return wrong_value(value, "an array");
   body.has_follow_ups = array.begin() != array.end();
@@ -57,45 +57,47 @@ Fault read_follow_ups(CompleteBody& body, const JsonValue& value) {
 }
 
 constexpr std::array kCompleteMembers{
-    Member<CompleteBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
-    Member<CompleteBody>{"result",
-                         [](auto& body, auto& value) {
-                           body.result = value.raw;
-                           return Fault{};
-                         }},
-    Member<CompleteBody>{"follow_ups", read_follow_ups},
+    wire::Member<CompleteBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    wire::Member<CompleteBody>{"result",
+                               [](auto& body, auto& value) {
+                                 body.result = value.raw;
+                                 return wire::Fault{};
+                               }},
+    wire::Member<CompleteBody>{"follow_ups", read_follow_ups},
 };
 
 constexpr std::array kErrorMembers{
-    Member<FailBody>{"message",
-                     [](auto& body, auto& value) {
-                       body.has_message = true;
-                       return read_text(value, body.ending.message);
-                     }},
-    Member<FailBody>{"code", [](auto& body, auto& value) { return read_text(value, body.ending.code); }},
-    Member<FailBody>{"retryable", [](auto& body, auto& value) { return read_flag(value, body.ending.retryable); }},
-    Member<FailBody>{"outcome_unknown",
-                     [](auto& body, auto& value) { return read_flag(value, body.ending.outcome_unknown); }},
-    Member<FailBody>{"retry_after_ms", [](auto& body, auto& value) { return read_ms(value, body.ending.retry_after); }},
+    wire::Member<FailBody>{"message",
+                           [](auto& body, auto& value) {
+                             body.has_message = true;
+                             return read_text(value, body.ending.message);
+                           }},
+    wire::Member<FailBody>{"code", [](auto& body, auto& value) { return read_text(value, body.ending.code); }},
+    wire::Member<FailBody>{"retryable",
+                           [](auto& body, auto& value) { return read_flag(value, body.ending.retryable); }},
+    wire::Member<FailBody>{"outcome_unknown",
+                           [](auto& body, auto& value) { return read_flag(value, body.ending.outcome_unknown); }},
+    wire::Member<FailBody>{"retry_after_ms",
+                           [](auto& body, auto& value) { return read_ms(value, body.ending.retry_after); }},
 };
 
 constexpr std::array kFailMembers{
-    Member<FailBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
-    Member<FailBody>{"error",
-                     [](auto& body, auto& value) {
-                       body.has_error = true;
-                       return read_nested(value, body, kErrorMembers);
-                     }},
+    wire::Member<FailBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    wire::Member<FailBody>{"error",
+                           [](auto& body, auto& value) {
+                             body.has_error = true;
+                             return wire::read_nested(value, body, kErrorMembers);
+                           }},
 };
 
 constexpr std::array kReleaseMembers{
-    Member<ReleaseBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
-    Member<ReleaseBody>{"snooze_ms", [](auto& body, auto& value) { return read_ms(value, body.snooze); }},
+    wire::Member<ReleaseBody>{"fence", [](auto& body, auto& value) { return read_fence(value, body.fence); }},
+    wire::Member<ReleaseBody>{"snooze_ms", [](auto& body, auto& value) { return read_ms(value, body.snooze); }},
 };
 
 // The body, checked for its fence; answers the call itself otherwise.
 template <class Body, std::size_t N>
-std::optional<Body> read_fenced(Call& call, const std::array<Member<Body>, N>& members) {
+std::optional<Body> read_fenced(Call& call, const std::array<wire::Member<Body>, N>& members) {
   auto body = read_body(call.request, members);
   if (body && body->fence == 0) body = fail(Code::INVALID_ARGUMENT, "`fence` is missing");
   if (!body) {
@@ -128,13 +130,15 @@ void settle(Call call, std::uint64_t fence, Ending ending, Tell tell) {
   });
 }
 
-void tell_run(Answer& answer, const Settled& settled) { answer.send_json(200, to_json(settled.run, Payloads::result)); }
+void tell_run(Answer& answer, const Settled& settled) {
+  answer.send_json(200, wire::to_json(settled.run, wire::Payloads::result));
+}
 
 void tell_failure(Answer& answer, const Settled& settled) {
   std::string text;
   text.reserve(1024);
-  ObjectOut out(text);
-  append_run(out.member("run"), settled.run, Payloads::none);
+  wire::ObjectOut out(text);
+  wire::append_run(out.member("run"), settled.run, wire::Payloads::none);
   if (const auto* queued = settled.run.as<Queued>()) out.instant("retry_at", queued->due_at);
   if (settled.dead_letter) out.id("dead_letter_id", *settled.dead_letter);
   out.end();
@@ -161,7 +165,7 @@ void extend_run(Call call) {
                                 if (!body.progress.empty())
                                   services.engine.note_progress(id, Fence{body.fence}, std::move(body.progress));
                                 std::string text;
-                                ObjectOut out(text);
+                                wire::ObjectOut out(text);
                                 out.instant("lease_until", extended.lease_until);
                                 if (extended.cancel_requested) out.flag("cancel", true);
                                 out.end();

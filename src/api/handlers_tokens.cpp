@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "api/body.hpp"
 #include "api/handlers.hpp"
-#include "api/json_in.hpp"
-#include "api/json_out.hpp"
-#include "api/run_json.hpp"
 #include "api/token.hpp"
 #include "engine/validate.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -22,7 +22,7 @@ struct TokenBody {
   std::optional<Duration> expires_in;
 };
 
-Fault read_role(TokenBody& body, const JsonValue& value) {
+wire::Fault read_role(TokenBody& body, const wire::JsonValue& value) {
   std::string text;
   if (auto fault = read_text(value, text)) return fault;
   body.role = parse_role(text);
@@ -31,15 +31,15 @@ Fault read_role(TokenBody& body, const JsonValue& value) {
 }
 
 constexpr std::array kTokenMembers{
-    Member<TokenBody>{"name", [](auto& body, auto& value) { return read_text(value, body.name); }},
-    Member<TokenBody>{"role", read_role},
-    Member<TokenBody>{"tenants", [](auto& body, auto& value) { return read_texts(value, body.tenants); }},
-    Member<TokenBody>{"expires_in_ms", [](auto& body, auto& value) { return read_ms(value, body.expires_in); }},
+    wire::Member<TokenBody>{"name", [](auto& body, auto& value) { return read_text(value, body.name); }},
+    wire::Member<TokenBody>{"role", read_role},
+    wire::Member<TokenBody>{"tenants", [](auto& body, auto& value) { return read_texts(value, body.tenants); }},
+    wire::Member<TokenBody>{"expires_in_ms", [](auto& body, auto& value) { return read_ms(value, body.expires_in); }},
 };
 
 Error wrong(const char* detail) { return {Code::INVALID_ARGUMENT, detail}; }
 
-Fault find_fault(const TokenBody& body) {
+wire::Fault find_fault(const TokenBody& body) {
   if (!body.role) return wrong("`role` is missing");
   if (auto fault = find_name_fault(body.name)) return fault;
   if (*body.role == Role::admin && !body.tenants.empty()) return wrong("an admin token acts for all tenants");
@@ -63,7 +63,7 @@ void add_token(Services& services, TokenRecord record, const std::string& whole,
   if (const auto added = services.store.records().add_token(record); !added) return answer.send_error(added.error());
   if (const auto fresh = services.tokens.refresh(); !fresh) return answer.send_error(fresh.error());
   std::string text;
-  append_token(text, record, whole);
+  wire::append_token(text, record, whole);
   answer.send_json(201, std::move(text));
 }
 
@@ -93,7 +93,7 @@ void list_tokens(Call call) {
     for (const TokenRecord& token : *tokens) {
       if (!may_manage(*principal, token.role, token.tenants)) continue;
       if (text.back() == '}') text.push_back(',');
-      append_token(text, token);
+      wire::append_token(text, token);
     }
     answer.send_json(200, std::move(text.append(R"(],"next":null})")));
   });

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "api/json_in.hpp"
 #include "http/target.hpp"
+#include "wire/json_in.hpp"
 
 namespace latchkey::api {
 
@@ -22,7 +22,7 @@ Result<Query> Query::parse(std::string_view text, std::span<const std::string_vi
     auto value = http::decode_query(pair.substr(std::min(equals + 1, pair.size())));
     if (!value) return std::unexpected(std::move(value.error()));
     if (std::ranges::find(known, *name) == known.end())
-      return std::unexpected(unknown_name("parameter", "", *name, known));
+      return std::unexpected(wire::unknown_name("parameter", "", *name, known));
     if (std::ranges::find(query.parameters_, *name, &std::pair<std::string, std::string>::first) !=
         query.parameters_.end())
       return fail(Code::INVALID_ARGUMENT, fmt::format("the parameter `{}` is there twice", *name));

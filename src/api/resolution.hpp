@@ -4,8 +4,8 @@
 #include <array>
 #include <string>
 
-#include "api/json_in.hpp"
 #include "model/requests.hpp"
+#include "wire/json_in.hpp"
 
 namespace latchkey::api {
 
@@ -18,13 +18,13 @@ struct Resolution {
 // For bodies that are a Resolution, or have one as their base.
 template <class Body>
 inline constexpr std::array kResolutionMembers{
-    Member<Body>{"outcome", [](auto& body, auto& value) { return read_text(value, body.outcome); }},
-    Member<Body>{"result",
-                 [](auto& body, auto& value) {
-                   body.result = value.raw;
-                   return Fault{};
-                 }},
-    Member<Body>{"note", [](auto& body, auto& value) { return read_text(value, body.note); }},
+    wire::Member<Body>{"outcome", [](auto& body, auto& value) { return read_text(value, body.outcome); }},
+    wire::Member<Body>{"result",
+                       [](auto& body, auto& value) {
+                         body.result = value.raw;
+                         return wire::Fault{};
+                       }},
+    wire::Member<Body>{"note", [](auto& body, auto& value) { return read_text(value, body.note); }},
 };
 
 // A run in doubt may also be tried again; failed runs are opened again by /retry.

@@ -7,13 +7,13 @@
 #include <cstdlib>
 #include <ostream>
 
-#include "api/json_out.hpp"
-#include "api/run_json.hpp"
 #include "base/utf8.hpp"
 #include "cli/listing.hpp"
 #include "cli/resolve_options.hpp"
 #include "cli/table.hpp"
-#include "cli/wire.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
+#include "wire/run_reader.hpp"
 
 namespace latchkey {
 namespace {
@@ -31,8 +31,8 @@ Result<void> list(const DlqOptions& options, std::ostream& out, OperatorClient& 
                                             .limit = options.limit});
   if (!page) return std::unexpected(page.error());
   if (options.json) {
-    out << api::write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
-      api::append_dead_letter(text, entry, nullptr);
+    out << wire::write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
+      wire::append_dead_letter(text, entry, nullptr);
     }) << '\n';
     return {};
   }
@@ -78,9 +78,9 @@ Result<void> show(std::ostream& out, OperatorClient& desk, Uuid id, const IdOpti
   const auto whole = desk.find_dead_letter(id);
   if (!whole) return std::unexpected(whole.error());
   if (options.json) {
-    const api::MembersPage all{whole->members, ""};
+    const wire::MembersPage all{whole->members, ""};
     std::string text;
-    api::append_dead_letter(text, whole->entry, &all);
+    wire::append_dead_letter(text, whole->entry, &all);
     out << text << '\n';
     return {};
   }
@@ -106,7 +106,7 @@ Result<void> acknowledge(std::ostream& out, OperatorClient& desk, Uuid id, const
   if (!entry) return std::unexpected(entry.error());
   if (options.json) {
     std::string text;
-    api::append_dead_letter(text, *entry, nullptr);
+    wire::append_dead_letter(text, *entry, nullptr);
     out << text << '\n';
   } else {
     print_entry(out, *entry);

@@ -4,13 +4,13 @@
 
 #include <ostream>
 
-#include "api/json_out.hpp"
 #include "cli/table.hpp"
+#include "wire/json_out.hpp"
 
 namespace latchkey {
 namespace {
 
-using api::ObjectOut;
+using wire::ObjectOut;
 using namespace migrate;
 
 std::string quoted_list(const std::vector<std::string>& texts) {
@@ -77,7 +77,7 @@ void print_list(std::ostream& out, const std::string& title, const std::vector<s
 
 void print_status(std::ostream& out, const std::vector<Entry>& entries, As as) {
   if (as == As::json) {
-    out << api::write_page(entries, "", &append_entry) << '\n';
+    out << wire::write_page(entries, "", &append_entry) << '\n';
     return;
   }
   Table table({"MIGRATION", "STATE", "APPLIED"});
@@ -110,7 +110,7 @@ void print_made(std::ostream& out, const NewMigration& made, As as) {
 
 void print_plans(std::ostream& out, const Collection& files, As as) {
   if (as == As::json) {
-    out << api::write_page(files.migrations, "", &append_plan) << '\n';
+    out << wire::write_page(files.migrations, "", &append_plan) << '\n';
     return;
   }
   for (const Migration& one : files.migrations) print_rollback(out, one);

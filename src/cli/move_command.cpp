@@ -8,7 +8,6 @@
 #include <mutex>
 #include <ostream>
 
-#include "api/json_out.hpp"
 #include "base/hex.hpp"
 #include "cli/connection_options.hpp"
 #include "cli/interrupts.hpp"
@@ -17,12 +16,13 @@
 #include "server/address_file.hpp"
 #include "server/settings.hpp"
 #include "transfer/move.hpp"
+#include "wire/json_out.hpp"
 
 namespace latchkey {
 namespace {
 
 using namespace transfer;
-using api::ObjectOut;
+using wire::ObjectOut;
 
 struct MoveOptions {
   std::string from;

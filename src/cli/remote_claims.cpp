@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/hex.hpp"
-#include "cli/wire.hpp"
+#include "wire/run_reader.hpp"
 
 namespace latchkey {
 namespace {

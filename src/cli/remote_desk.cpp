@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/wire.hpp"
 #include "http/target.hpp"
+#include "wire/run_reader.hpp"
 
 namespace latchkey {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "cli/wire.hpp"
+#include "wire/run_reader.hpp"
 
 namespace latchkey {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/wire.hpp"
+#include "wire/json_in.hpp"
 
 namespace latchkey {
 

@@ -5,12 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
-#include "api/json_out.hpp"
-#include "api/run_json.hpp"
 #include "cli/listing.hpp"
 #include "cli/resolve_options.hpp"
 #include "cli/runs_watch.hpp"
 #include "cli/table.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey {
 namespace {
@@ -92,7 +92,7 @@ void print_run(std::ostream& out, const Run& run) {
 Result<void> show(std::ostream& out, const Result<Run>& run, const IdOptions& options) {
   if (!run) return std::unexpected(run.error());
   if (options.json) {
-    out << api::to_json(*run, api::Payloads::all) << '\n';
+    out << wire::to_json(*run, wire::Payloads::all) << '\n';
   } else {
     print_run(out, *run);
   }
@@ -108,8 +108,8 @@ Result<void> list(const RunsOptions& options, const CliContext& context, Operato
     print_runs(context.out, *page);
     return {};
   }
-  context.out << api::write_page(page->runs, page->next, [](std::string& text, const Run& run) {
-    api::append_run(text, run, api::Payloads::none);
+  context.out << wire::write_page(page->runs, page->next, [](std::string& text, const Run& run) {
+    wire::append_run(text, run, wire::Payloads::none);
   }) << '\n';
   return {};
 }

@@ -7,9 +7,9 @@
 #include <map>
 #include <ostream>
 
-#include "api/run_json.hpp"
 #include "cli/listing.hpp"
 #include "cli/table.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey {
 namespace {
@@ -104,7 +104,7 @@ class Watch {
     if (!is_new && std::exchange(at->second, now) == now) return;
     status_.clear();
     if (options_.json) {
-      out_ << api::to_json(run, api::Payloads::none) << '\n' << std::flush;
+      out_ << wire::to_json(run, wire::Payloads::none) << '\n' << std::flush;
       return;
     }
     out_ << fmt::format("{}  {:<9}  try {}/{}  {} {}{}\n", to_string(run.id()), to_string(run.status()), run.attempt,

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <ostream>
 
-#include "api/json_out.hpp"
-#include "api/run_json.hpp"
 #include "cli/listing.hpp"
 #include "cli/table.hpp"
 #include "engine/validate.hpp"
+#include "wire/json_out.hpp"
+#include "wire/run_json.hpp"
 
 namespace latchkey {
 namespace {
@@ -46,7 +46,7 @@ Result<void> create(const CreateOptions& options, const CliContext& context, Ope
   if (!token) return std::unexpected(token.error());
   if (options.json) {
     std::string text;
-    api::append_token(text, token->record, token->secret);
+    wire::append_token(text, token->record, token->secret);
     context.out << text << '\n' << std::flush;
     return context.out ? Result<void>() : withdraw(*token, desk);
   }
@@ -81,8 +81,8 @@ Result<void> list(const ListOptions& options, std::ostream& out, OperatorClient&
   const auto tokens = desk.list_tokens();
   if (!tokens) return std::unexpected(tokens.error());
   if (options.json) {
-    out << api::write_page(*tokens, "", [](std::string& text, const TokenRecord& token) {
-      api::append_token(text, token);
+    out << wire::write_page(*tokens, "", [](std::string& text, const TokenRecord& token) {
+      wire::append_token(text, token);
     }) << '\n';
     return {};
   }

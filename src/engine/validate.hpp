@@ -1,24 +1,14 @@
-// The limits of design.md §1: what a request may hold. INVALID_ARGUMENT, or BODY_TOO_LARGE for sizes of bodies; the
-// detail names the member as it is called on the wire. None: it is good.
+// Checks requests against model/limits.hpp. The error is INVALID_ARGUMENT, or BODY_TOO_LARGE for payloads; its detail
+// names the member as it is called in JSON. No error means that the request is valid.
 #pragma once
 
 #include <optional>
 
 #include "base/error.hpp"
+#include "model/limits.hpp"
 #include "model/requests.hpp"
 
 namespace latchkey {
-
-inline constexpr std::size_t kKeyBytesMax = 512;
-inline constexpr std::size_t kNameBytesMax = 128;
-inline constexpr std::size_t kBodyBytesMax = 1024 * 1024;
-inline constexpr Duration kLeaseMin = std::chrono::seconds{1};
-inline constexpr Duration kLeaseMax = std::chrono::hours{24};
-inline constexpr Duration kWindowMax = std::chrono::hours{24 * 3653};
-inline constexpr std::uint32_t kRetriesMax = 1000;
-inline constexpr std::uint32_t kFactorMax = 1000;
-inline constexpr std::size_t kScheduleMax = 64;
-inline constexpr std::size_t kAfterMax = 1000;
 
 std::optional<Error> find_fault(const ClaimRequest& request);
 std::optional<Error> find_fault(const EnqueueRequest& request);
@@ -30,9 +20,9 @@ std::optional<Error> find_fault(const MoveRequest& request);
 std::optional<Error> find_tenant_fault(std::string_view tenant);
 std::optional<Error> find_function_fault(std::string_view function);
 std::optional<Error> find_key_fault(std::string_view key);
-// Of what a list is asked for; empty: of any.
+// For the filters of a list; an empty filter is valid.
 std::optional<Error> find_filter_fault(std::string_view function, std::string_view key);
-// Of a token; it may be empty.
+// For the name of a token; an empty name is valid.
 std::optional<Error> find_name_fault(std::string_view name);
 
 }  // namespace latchkey

@@ -1,15 +1,15 @@
-#include "api/run_json.hpp"
+#include "wire/run_json.hpp"
 
-#include "api/json_out.hpp"
+#include "wire/json_out.hpp"
 
-namespace latchkey::api {
+namespace latchkey::wire {
 namespace {
 
 void write_failure(ObjectOut& out, Instant at, std::string_view code, Effect effect) {
   out.instant("settled_at", at).text("code", code).word("effect", to_string(effect));
 }
 
-// What is true in the run's state alone.
+// Writes the members that exist only in the run's current state.
 struct WriteState {
   ObjectOut& out;
   const Run& run;
@@ -153,4 +153,4 @@ void append_token(std::string& text, const TokenRecord& token, std::string_view 
   out.end();
 }
 
-}  // namespace latchkey::api
+}  // namespace latchkey::wire

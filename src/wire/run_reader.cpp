@@ -1,4 +1,4 @@
-#include "cli/wire.hpp"
+#include "wire/run_reader.hpp"
 
 #include "base/base64.hpp"
 #include "http/problem.hpp"
@@ -6,7 +6,7 @@
 namespace latchkey::wire {
 namespace {
 
-// JSON, or bytes that are none.
+// A payload is sent as JSON, or as base64 when its bytes are not JSON.
 Bytes payload(Json object, const std::string& name) {
   if (const auto json = member(object, name)) return simdjson::minify(*json);
   return decode_base64(text(object, name + "_base64")).value_or("");
@@ -42,11 +42,6 @@ State read_state(Json object, Status status) {
 
 std::string quote(std::string_view text) { return http::to_json_string(text); }
 
-bool is_json(std::string_view text) {
-  simdjson::dom::parser parser;
-  return parser.parse(simdjson::padded_string(text)).error() == simdjson::SUCCESS;
-}
-
 std::optional<Json> member(Json object, std::string_view name) {
   Json found;
   if (object[name].get(found) != simdjson::SUCCESS || found.is_null()) return std::nullopt;
@@ -71,7 +66,7 @@ std::uint64_t number(Json object, std::string_view name) {
 Result<Run> read_run(Json object) {
   const auto id = parse_uuid(text(object, "id"));
   const auto status = parse_status(text(object, "status"));
-  if (!id || !status) return fail(Code::REPLY_LOST, "the server's answer has no run in it");
+  if (!id || !status) return fail(Code::REPLY_LOST, "the server's reply contains no run");
   auto head = std::make_shared<RunHead>();
   head->id = *id;
   head->tenant = text(object, "tenant");
@@ -106,7 +101,7 @@ Result<Run> read_run(Json object) {
 
 Result<DeadLetter> read_dead_letter(Json object) {
   const auto id = parse_uuid(text(object, "id"));
-  if (!id) return fail(Code::REPLY_LOST, "the server's answer has no dead letter in it");
+  if (!id) return fail(Code::REPLY_LOST, "the server's reply contains no dead letter");
   return DeadLetter{.id = *id,
                     .tenant = text(object, "tenant"),
                     .function = text(object, "function"),

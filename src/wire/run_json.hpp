@@ -1,4 +1,4 @@
-// A run as the API shows it. Members that say nothing in the run's state are left out.
+// Runs, dead letters and tokens as the API writes them. Members without a meaning in the run's state are omitted.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 #include "store/duplicates.hpp"
 #include "store/records.hpp"
 
-namespace latchkey::api {
+namespace latchkey::wire {
 
-// Which of input and result are written.
+// Selects which of input and result are written.
 enum class Payloads : std::uint8_t { none, result, all };
 
-// `progress`: what its owner said last, as JSON; empty: nothing.
+// `progress` is the latest progress that the lease owner reported, as JSON; empty when there is none.
 void append_run(std::string& out, const Run& run, Payloads payloads, std::string_view progress = {});
 std::string to_json(const Run& run, Payloads payloads, std::string_view progress = {});
 
@@ -21,11 +21,11 @@ void append_suppressed(std::string& out, const Duplicates& suppressed);
 
 struct MembersPage {
   std::vector<DeadLetterMember> members;
-  std::string next;  // empty at the end
+  std::string next;  // empty on the last page
 };
-// With its members where they are given.
+// `page` may be null: then the entry is written without members.
 void append_dead_letter(std::string& out, const DeadLetter& entry, const MembersPage* page);
-// Never the secret's hash.
+// Never writes the hash of the secret.
 void append_token(std::string& out, const TokenRecord& token, std::string_view whole_token = {});
 
-}  // namespace latchkey::api
+}  // namespace latchkey::wire

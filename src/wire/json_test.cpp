@@ -1,12 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "api/json_in.hpp"
-#include "api/json_out.hpp"
-#include "api/json_scan.hpp"
-#include "api/query.hpp"
-#include "api/run_json.hpp"
+#include "wire/json_in.hpp"
+#include "wire/json_out.hpp"
+#include "wire/json_scan.hpp"
 
-namespace latchkey::api {
+namespace latchkey::wire {
 namespace {
 
 TEST(MemberScan, FindsValuesAsTheyWereSent) {
@@ -53,17 +51,5 @@ TEST(JsonOut, WritesExtremeNumbers) {
   EXPECT_EQ(out, R"({"least":-9223372036854775808,"most":9223372036854775807})");
 }
 
-TEST(Query, IsStrict) {
-  const std::string_view known[] = {"limit", "key"};
-  const auto query = Query::parse("key=a%2Bb+c&limit=7&", known);
-  ASSERT_TRUE(query);
-  EXPECT_EQ(query->find("key"), "a+b c");
-  EXPECT_EQ(query->find_number("limit", 1, 1, 10), 7u);
-  EXPECT_FALSE(query->find_number("limit", 1, 1, 6));
-  EXPECT_FALSE(Query::parse("limt=1", known));
-  EXPECT_FALSE(Query::parse("key=1&key=2", known));
-  EXPECT_FALSE(Query::parse("key=%", known));
-}
-
 }  // namespace
-}  // namespace latchkey::api
+}  // namespace latchkey::wire

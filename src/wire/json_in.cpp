@@ -1,4 +1,4 @@
-#include "api/json_in.hpp"
+#include "wire/json_in.hpp"
 
 #include <fmt/format.h>
 
@@ -7,16 +7,16 @@
 #include <numeric>
 #include <vector>
 
-#include "api/json_scan.hpp"
+#include "wire/json_scan.hpp"
 
-namespace latchkey::api {
+namespace latchkey::wire {
 namespace {
 
 using simdjson::dom::element;
 
-constexpr std::size_t kBytesKept = std::size_t{256} << 10;
+constexpr std::size_t kBufferRetainMax = std::size_t{256} << 10;
 
-// A thread's parser and the copy of the text that it reads, with simdjson's padding behind it.
+// A thread's parser with its own copy of the text, followed by simdjson's padding.
 class Parser {
  public:
   Result<element> parse(std::string_view text) {
@@ -33,9 +33,9 @@ class Parser {
     return root;
   }
   std::string_view text() const { return text_; }
-  // Gives back what an unusually large text needed.
+  // Frees the memory of an unusually large text.
   void shrink() {
-    if (buffer_.size() <= kBytesKept) return;
+    if (buffer_.size() <= kBufferRetainMax) return;
     buffer_ = {};
     parser_ = simdjson::dom::parser();
   }
@@ -53,45 +53,21 @@ class Parser {
   simdjson::dom::parser parser_;
 };
 
-Parser& body_parser() {
+Parser& object_parser() {
   static thread_local Parser parser;
   return parser;
 }
 
-std::string to_lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c | 0x20) : c; });
-  return lower;
-}
-
-bool is_identity(std::string_view coding) { return coding.empty() || to_lower(coding) == "identity"; }
-
-bool is_json_type(std::string_view type) {
-  type = type.substr(0, type.find(';'));
-  while (!type.empty() && (type.back() == ' ' || type.back() == '\t')) type.remove_suffix(1);
-  const std::string lower = to_lower(type);
-  return lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json"));
-}
-
 }  // namespace
 
-Result<JsonBody> parse_body(const http::Request& request) {
-  if (request.body.empty()) {
-    const auto empty = body_parser().parse("{}");
-    return JsonBody{simdjson::dom::object(*empty), body_parser().text()};
-  }
-  const auto type = request.find("content-type");
-  if (!type || (*type != "application/json" && !is_json_type(*type)))
-    return fail(Code::MEDIA_TYPE, "send the body as application/json");
-  if (const auto coding = request.find("content-encoding"); coding && !is_identity(*coding))
-    return fail(Code::MEDIA_TYPE, "send the body as it is, without Content-Encoding");
-  Parser& parser = body_parser();
+Result<JsonObject> parse_object(std::string_view text) {
+  Parser& parser = object_parser();
   parser.shrink();
-  const auto root = parser.parse(request.body);
+  const auto root = parser.parse(text.empty() ? "{}" : text);
   if (!root) return std::unexpected(root.error());
   simdjson::dom::object object;
   if (root->get(object) != simdjson::SUCCESS) return fail(Code::INVALID_JSON, "the body must be a JSON object");
-  return JsonBody{object, parser.text()};
+  return JsonObject{object, parser.text()};
 }
 
 bool is_json(std::string_view text) {
@@ -198,4 +174,4 @@ Error unknown_name(std::string_view kind, std::string_view path, std::string_vie
   return {Code::INVALID_ARGUMENT, std::move(detail)};
 }
 
-}  // namespace latchkey::api
+}  // namespace latchkey::wire

@@ -1,4 +1,4 @@
-// JSON out: appends to one string, no tree. Members are written in the order of the calls.
+// Writing of JSON: appends to one string without a tree. Members are written in the order of the calls.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,30 @@
 #include "base/time.hpp"
 #include "base/uuid.hpp"
 
-namespace latchkey::api {
+namespace latchkey::wire {
 
-// 2026-02-06T10:00:00.123Z, without its quotes.
+// 2026-02-06T10:00:00.123Z, without quotes.
 void append_instant(std::string& out, Instant at);
 void append_uuid(std::string& out, const Uuid& id);
 void append_number(std::string& out, std::uint64_t number);
 
-// One object, from its brace to end(). Names are written as they are: they need no escapes.
+// One object, from its opening brace to end(). Names are written without escaping.
 class ObjectOut {
  public:
   explicit ObjectOut(std::string& out) : out_(out) { out_.push_back('{'); }
 
   ObjectOut& text(std::string_view name, std::string_view value);
-  // For values that need no escapes: our own words.
+  // For values that need no escaping, such as the names of states.
   ObjectOut& word(std::string_view name, std::string_view value);
   ObjectOut& number(std::string_view name, std::int64_t value);
   ObjectOut& flag(std::string_view name, bool value);
   ObjectOut& instant(std::string_view name, Instant at);
   ObjectOut& id(std::string_view name, const Uuid& id);
-  // Text that is JSON already.
+  // For text that is JSON already.
   ObjectOut& raw(std::string_view name, std::string_view json);
-  // JSON bytes as they are, others as "name_base64"; nothing when there are none.
+  // Bytes that are JSON are written as they are, other bytes as "name_base64". Empty bytes write no member.
   ObjectOut& payload(std::string_view name, std::string_view bytes);
-  // The name; the caller appends the value to the string.
+  // Writes the name; the caller appends the value to the returned string.
   std::string& member(std::string_view name);
   void end() { out_.push_back('}'); }
 
@@ -42,7 +42,7 @@ class ObjectOut {
   bool is_first_ = true;
 };
 
-// A page of a list, {"items":[…],"next":cursor or null}; `append(text, item)` writes one.
+// A page of a list, {"items":[…],"next":cursor or null}. `append(text, item)` writes one item.
 template <class Items, class Append>
 std::string write_page(const Items& items, std::string_view next, Append append) {
   std::string text;
@@ -62,4 +62,4 @@ std::string write_page(const Items& items, std::string_view next, Append append)
   return text;
 }
 
-}  // namespace latchkey::api
+}  // namespace latchkey::wire

@@ -1,13 +1,13 @@
-#include "api/json_out.hpp"
+#include "wire/json_out.hpp"
 
 #include <charconv>
 #include <chrono>
 
-#include "api/json_in.hpp"
 #include "base/base64.hpp"
 #include "http/problem.hpp"
+#include "wire/json_in.hpp"
 
-namespace latchkey::api {
+namespace latchkey::wire {
 namespace {
 
 void put_digits(char* at, unsigned number, int digits) {
@@ -109,4 +109,4 @@ ObjectOut& ObjectOut::payload(std::string_view name, std::string_view bytes) {
   return word(std::string(name) + "_base64", encode_base64(bytes));
 }
 
-}  // namespace latchkey::api
+}  // namespace latchkey::wire

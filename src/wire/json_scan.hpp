@@ -1,18 +1,18 @@
-// MemberScan: where the values of an object's members stand in its text. For text that is known to be valid JSON; so
-// inputs and results are kept as they were sent. simdjson's tree forgets that. Pure.
+// MemberScan: finds the text of each member's value in an object's text. simdjson's tree does not store it, and inputs
+// and results are stored byte for byte as sent. The text must be valid JSON. Pure.
 #pragma once
 
 #include <cstddef>
 #include <string_view>
 
-namespace latchkey::api {
+namespace latchkey::wire {
 
 class MemberScan {
  public:
-  // `object` is the object's whole text; white space around it is allowed.
+  // `object` is the object's whole text, with or without white space around it.
   explicit MemberScan(std::string_view object) : text_(object), at_(object.find('{') + 1) {}
 
-  // The next member's value, without white space around it. To be called once per member.
+  // Returns the next member's value without white space around it. Call it at most once per member.
   std::string_view next_value() {
     while (text_[at_] != '"') ++at_;
     skip_string();
@@ -56,4 +56,4 @@ class MemberScan {
   std::size_t at_;
 };
 
-}  // namespace latchkey::api
+}  // namespace latchkey::wire
