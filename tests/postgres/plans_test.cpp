@@ -134,7 +134,7 @@ class Plans : public ::testing::Test {
 };
 
 // Lists for people that walk the heads of a tenant until the page is full: an index for them would cost every insert
-// more than they are worth (ADR 0014). Their joins and scans are judged all the same.
+// more than they are worth (ADR 0015). Their joins and scans are judged all the same.
 bool is_walk(const std::string& step) { return step.starts_with("list a key") || step.starts_with("list since"); }
 
 struct Most {
