@@ -12,8 +12,8 @@ using api::Access;
 
 class AuthTest : public ServiceTest {};
 
-TEST_F(AuthTest, EveryRouteWantsItsRole) {
-  Caller nobody = caller(""), viewer = caller(make_token("viewer", R"(["t"])")),
+TEST_F(AuthTest, EveryRouteRequiresItsRole) {
+  Caller no_token = caller(""), viewer = caller(make_token("viewer", R"(["t"])")),
          service = caller(make_token("service", R"(["t"])")), org_admin = caller(make_token("org-admin", R"(["t"])"));
   for (const api::Route& route : api::routes()) {
     const std::string path = std::string(route.before) + (route.name.empty() ? "" : "none") + std::string(route.after);
@@ -25,7 +25,7 @@ TEST_F(AuthTest, EveryRouteWantsItsRole) {
       EXPECT_NE(answered, 401);
       return answered != 403;
     };
-    EXPECT_EQ(status(nobody) != 401, is_open);
+    EXPECT_EQ(status(no_token) != 401, is_open);
     EXPECT_EQ(may(viewer), is_open || route.access == Access::viewer);
     EXPECT_EQ(may(service), is_open || route.access <= Access::service);
     EXPECT_EQ(may(org_admin), is_open || route.access <= Access::org_admin);
@@ -33,8 +33,8 @@ TEST_F(AuthTest, EveryRouteWantsItsRole) {
   }
 }
 
-// The design's table of roles, written down a second time: a slip in the router's is then seen.
-TEST_F(AuthTest, TheRolesAreThoseOfTheDesign) {
+// The design's table of roles is repeated here, so an accidental change in the router fails this test.
+TEST_F(AuthTest, RouterRolesMatchTheDesign) {
   const std::map<std::string, Access> expected{
       {"POST /v1/runs", Access::service},
       {"POST /v1/runs/id/complete", Access::service},
@@ -68,7 +68,7 @@ TEST_F(AuthTest, TheRolesAreThoseOfTheDesign) {
   EXPECT_EQ(found, expected);
 }
 
-TEST_F(AuthTest, BadTokensAreAllTheSame) {
+TEST_F(AuthTest, InvalidTokensGetOneReply) {
   const std::string good = make_token("viewer", R"(["t"])");
   std::string secret = good, id = good, checksum = good;
   secret[30] = secret[30] == 'a' ? 'b' : 'a';
@@ -84,9 +84,9 @@ TEST_F(AuthTest, BadTokensAreAllTheSame) {
     if (!said.empty()) EXPECT_EQ(heard.body, said);
     said = heard.body;
   }
-  Caller nobody = caller("");
-  EXPECT_EQ(nobody.call("GET", "/v1/runs", "", {{"Authorization", "Basic " + good}}).status, 401);
-  EXPECT_EQ(nobody.call("GET", "/v1/runs", "", {{"Authorization", "bearer " + good}}).status, 200);
+  Caller no_token = caller("");
+  EXPECT_EQ(no_token.call("GET", "/v1/runs", "", {{"Authorization", "Basic " + good}}).status, 401);
+  EXPECT_EQ(no_token.call("GET", "/v1/runs", "", {{"Authorization", "bearer " + good}}).status, 200);
 }
 
 TEST_F(AuthTest, TokensExpireAndAreRevoked) {
@@ -104,7 +104,7 @@ TEST_F(AuthTest, TokensExpireAndAreRevoked) {
   const std::string path = "/v1/tokens/" + second.at("/id");
   EXPECT_EQ(admin().call("DELETE", path).status, 204);
   EXPECT_EQ(revoked.get("/v1/runs").status, 401);
-  EXPECT_EQ(admin().call("DELETE", path).status, 204) << "twice is no harm";
+  EXPECT_EQ(admin().call("DELETE", path).status, 204) << "revoking twice succeeds";
   EXPECT_EQ(admin().call("DELETE", "/v1/tokens/none").status, 404);
   const Heard list = admin().get("/v1/tokens");
   EXPECT_THAT(list.body, ::testing::HasSubstr(R"("name":"CI \"x\"")"));
@@ -112,7 +112,7 @@ TEST_F(AuthTest, TokensExpireAndAreRevoked) {
   EXPECT_THAT(list.body, ::testing::Not(::testing::HasSubstr(second.at("/token"))));
 }
 
-TEST_F(AuthTest, OrgAdminsMakeTokensOfTheirTenantsOnly) {
+TEST_F(AuthTest, OrgAdminCreatesTokensForOwnTenantsOnly) {
   Caller acme = caller(make_token("org-admin", R"(["acme"])"));
   const std::string globex = make_token("viewer", R"(["globex"])");
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"service"})").at("/tenants"), R"(["acme"])");
@@ -120,7 +120,7 @@ TEST_F(AuthTest, OrgAdminsMakeTokensOfTheirTenantsOnly) {
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"viewer","tenants":["globex"]})").status, 403);
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"viewer","tenants":["acme","globex"]})").status, 403);
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"admin"})").status, 403);
-  EXPECT_EQ(admin().post("/v1/tokens", R"({"role":"viewer"})").status, 400) << "for no tenant";
+  EXPECT_EQ(admin().post("/v1/tokens", R"({"role":"viewer"})").status, 400) << "a viewer token needs a tenant";
   EXPECT_EQ(admin().post("/v1/tokens", R"({"role":"admin","tenants":["acme"]})").status, 400);
   EXPECT_EQ(acme.call("DELETE", "/v1/tokens/" + globex.substr(3, 16)).status, 404);
   EXPECT_EQ(acme.call("DELETE", "/v1/tokens/" + admin_key_.substr(3, 16)).status, 404);
@@ -128,15 +128,16 @@ TEST_F(AuthTest, OrgAdminsMakeTokensOfTheirTenantsOnly) {
   EXPECT_THAT(acme.get("/v1/tokens").body, ::testing::Not(::testing::HasSubstr("globex")));
 }
 
-TEST_F(AuthTest, TenantsHaveNoContact) {
+TEST_F(AuthTest, TenantsAreIsolated) {
   Caller acme = caller(make_token("org-admin", R"(["acme"])")),
          globex = caller(make_token("org-admin", R"(["globex"])"));
-  const Heard hers = acme.claim("k", R"(,"retry":{"retries":0})");
-  const Heard his = globex.claim("k");
-  EXPECT_EQ(hers.status, 201);
-  EXPECT_EQ(his.status, 201) << "the same key in another tenant";
-  const std::string run = "/v1/runs/" + hers.at("/run/id"), unknown = "/v1/runs/00000000-0000-7000-8000-000000000000";
-  const std::string fence = R"({"fence":)" + hers.at("/fence");
+  const Heard acme_run = acme.claim("k", R"(,"retry":{"retries":0})");
+  const Heard globex_run = globex.claim("k");
+  EXPECT_EQ(acme_run.status, 201);
+  EXPECT_EQ(globex_run.status, 201) << "another tenant may use the same key";
+  const std::string run = "/v1/runs/" + acme_run.at("/run/id"),
+                    unknown = "/v1/runs/00000000-0000-7000-8000-000000000000";
+  const std::string fence = R"({"fence":)" + acme_run.at("/fence");
   const std::pair<const char*, std::string> calls[] = {{"/heartbeat", fence + "}"},
                                                        {"/complete", fence + "}"},
                                                        {"/release", fence + "}"},
@@ -152,25 +153,25 @@ TEST_F(AuthTest, TenantsHaveNoContact) {
   }
   EXPECT_EQ(globex.get(run).body, globex.get(unknown).body);
   EXPECT_EQ(globex.get(run).status, 404);
-  EXPECT_EQ(acme.get(run).status, 200) << "undisturbed";
+  EXPECT_EQ(acme.get(run).status, 200) << "the run is unchanged";
 
-  const std::string letter = acme.settle(hers, "fail", R"(,"error":{"message":"x"})").at("/dead_letter_id");
+  const std::string letter = acme.settle(acme_run, "fail", R"(,"error":{"message":"x"})").at("/dead_letter_id");
   EXPECT_EQ(globex.get("/v1/dead-letters/" + letter).status, 404);
   EXPECT_EQ(globex.post("/v1/dead-letters/" + letter + "/acknowledge").status, 404);
   EXPECT_EQ(globex.get("/v1/dead-letters").at("/items"), "[]");
-  EXPECT_EQ(globex.get("/v1/runs").at("/items/0/id"), his.at("/run/id"));
+  EXPECT_EQ(globex.get("/v1/runs").at("/items/0/id"), globex_run.at("/run/id"));
   EXPECT_FALSE(globex.get("/v1/runs").has("/items/1"));
-  EXPECT_EQ(globex.get("/v1/keys?function=f&key=k").at("/run/id"), his.at("/run/id"));
+  EXPECT_EQ(globex.get("/v1/keys?function=f&key=k").at("/run/id"), globex_run.at("/run/id"));
   for (const char* tenant : {"acme", "no-such-tenant"}) {
     EXPECT_EQ(globex.get("/v1/runs?tenant=" + std::string(tenant)).status, 403);
     EXPECT_EQ(globex.claim("k", R"(,"tenant":")" + std::string(tenant) + "\"").at("/code"), "FORBIDDEN");
   }
-  EXPECT_TRUE(admin().get("/v1/runs").has("/items/1")) << "an admin sees all";
+  EXPECT_TRUE(admin().get("/v1/runs").has("/items/1")) << "an admin lists the runs of all tenants";
 }
 
-TEST_F(AuthTest, ATokenOfSeveralTenantsNamesOne) {
+TEST_F(AuthTest, MultiTenantTokenMustNameTenant) {
   Caller both = caller(make_token("service", R"(["acme","globex"])"));
-  EXPECT_EQ(both.claim("k").status, 400) << "unnamed";
+  EXPECT_EQ(both.claim("k").status, 400) << "the request names no tenant";
   EXPECT_EQ(both.claim("k", R"(,"tenant":"acme")").at("/run/tenant"), "acme");
   const std::string body = R"({"function":"f","key":"k"})";
   const Heard won = both.post("/v1/runs", body, {{"Latchkey-Tenant", "globex"}});

@@ -1,4 +1,4 @@
-// Bad input: each with its status and code, and nothing written.
+// Bad input: every case is rejected with its status and code, and nothing is written.
 #include "api/service_fixture.hpp"
 #include "support/raw_client.hpp"
 
@@ -16,7 +16,7 @@ struct Bad {
   const char* says;
 };
 
-TEST_F(InputTest, BadClaims) {
+TEST_F(InputTest, BadClaimsAreRejected) {
   const std::string deep = std::string(200, '[') + std::string(200, ']');
   const Bad bad[] = {
       {"{", 400, "INVALID_JSON", ""},
@@ -85,7 +85,7 @@ TEST_F(InputTest, BadClaims) {
   EXPECT_EQ(admin().get("/v1/runs").at("/items"), "[]") << "nothing was written";
 }
 
-TEST_F(InputTest, BadSettles) {
+TEST_F(InputTest, BadSettlesAreRejected) {
   const Heard won = admin().claim("k");
   const std::string path = "/v1/runs/" + won.at("/run/id"), fence = R"({"fence":)" + won.at("/fence");
   const std::pair<std::string, std::string> bad[] = {
@@ -114,11 +114,11 @@ TEST_F(InputTest, BadSettles) {
   const Heard follow_up = admin().post(path + "/complete", fence + R"(,"follow_ups":[{"function":"g"}]})");
   EXPECT_EQ(follow_up.status, 404);
   EXPECT_EQ(follow_up.at("/code"), "FUNCTION_UNKNOWN");
-  EXPECT_EQ(admin().get(path).at("/status"), "running") << "undisturbed";
+  EXPECT_EQ(admin().get(path).at("/status"), "running") << "the run is unchanged";
   EXPECT_EQ(admin().post(path + "/complete", fence + R"(,"follow_ups":[]})").status, 200);
 }
 
-TEST_F(InputTest, BadTokens) {
+TEST_F(InputTest, BadTokenRequestsAreRejected) {
   const std::string before = admin().get("/v1/tokens").body;
   for (const std::string& name : {std::string(R"(a\u0000b)"), std::string(R"(a\nb)"), std::string(129, 'n')}) {
     const Heard heard = admin().post("/v1/tokens", R"({"role":"admin","name":")" + name + "\"}");
@@ -129,7 +129,7 @@ TEST_F(InputTest, BadTokens) {
   EXPECT_EQ(admin().get("/v1/tokens").body, before) << "nothing was written";
 }
 
-TEST_F(InputTest, BadHeadersAndParameters) {
+TEST_F(InputTest, BadHeadersAndParametersAreRejected) {
   const std::string body = R"({"function":"f","key":"k"})";
   const std::string token = "Bearer " + admin_key_;
   Caller plain = caller("");
@@ -157,8 +157,8 @@ TEST_F(InputTest, BadHeadersAndParameters) {
   EXPECT_EQ(admin().get("/v1/dead-letters?acknowledged=1").status, 400);
 }
 
-// Whatever the store would make of it.
-TEST_F(InputTest, FiltersThatAreNoTextAreRefused) {
+// The server checks these filters itself, so both stores reject the same ones.
+TEST_F(InputTest, FiltersWithInvalidTextAreRejected) {
   for (const char* list : {"/v1/runs?", "/v1/dead-letters?", "/v1/keys?function=f&key=k&"})
     for (const std::string value : {"%ff", "%00", "a%c3", "%0a"})
       for (const std::string filter : {"function", "tenant", "key", "cursor", "status", "since"}) {
@@ -168,11 +168,11 @@ TEST_F(InputTest, FiltersThatAreNoTextAreRefused) {
         EXPECT_EQ(heard.at("/code"), "INVALID_ARGUMENT") << target;
       }
   EXPECT_EQ(admin().get("/v1/runs?function=%c3%a9&key=%c3%a9").status, 200);
-  EXPECT_EQ(admin().get("/v1/runs?function=&key=&tenant=").status, 200) << "empty is any";
+  EXPECT_EQ(admin().get("/v1/runs?function=&key=&tenant=").status, 200) << "an empty filter matches every run";
   EXPECT_EQ(admin().get("/v1/dead-letters?function=%c3%a9").status, 200);
 }
 
-TEST_F(InputTest, UnknownPathsAndMethods) {
+TEST_F(InputTest, UnknownPathsAndMethodsAreRejected) {
   for (const char* path : {"/", "/v1", "/v1/runs/", "/v1/run", "/v1/runs/x/y", "/v1/runs/x/complete/", "/v2/runs"})
     EXPECT_EQ(admin().get(path).at("/code"), "NOT_FOUND") << path;
   const Heard heard = admin().call("DELETE", "/v1/runs");
@@ -185,7 +185,7 @@ TEST_F(InputTest, UnknownPathsAndMethods) {
   EXPECT_THAT(raw.read_response(false), ::testing::StartsWith("HTTP/1.1 200 "));
 }
 
-TEST_F(InputTest, BodiesBeyondTheLimitAreRefused) {
+TEST_F(InputTest, OversizedBodiesAreRejected) {
   const Heard heard = admin().post("/v1/runs", std::string(2 * 1024 * 1024 + 1, ' '));
   EXPECT_EQ(heard.status, 413);
   EXPECT_EQ(heard.at("/code"), "BODY_TOO_LARGE");

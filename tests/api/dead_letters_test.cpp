@@ -1,4 +1,4 @@
-// Dead letters over HTTP: retry and resolve, by whom and by whom not.
+// Dead letters over HTTP: retry and resolve, and the roles that may call them.
 #include "api/service_fixture.hpp"
 
 namespace latchkey {
@@ -21,9 +21,9 @@ TEST_F(ApiLettersTest, DeadLettersAreRetriedAndResolved) {
   EXPECT_EQ(admin().get("/v1/runs/" + a.at("/run/id")).at("/generation"), "2");
   EXPECT_EQ(admin().get("/v1/runs/" + b.at("/run/id")).at("/status"), "failed");
 
-  const Heard stands =
+  const Heard partial =
       admin().post(letter + "/resolve", R"({"outcome":"failed","note":"known","runs":[")" + b.at("/run/id") + R"("]})");
-  EXPECT_EQ(stands.at("/changed"), "1") << stands.body;
+  EXPECT_EQ(partial.at("/changed"), "1") << partial.body;
   const Heard rest = admin().post(letter + "/resolve", R"({"outcome":"completed","result":{"by":"hand"}})");
   EXPECT_EQ(rest.at("/changed"), "2") << "b and c; a was opened again";
   EXPECT_EQ(rest.at("/unchanged"), "0");
@@ -43,10 +43,10 @@ TEST_F(ApiLettersTest, DeadLettersAreRetriedAndResolved) {
   EXPECT_TRUE(entry.has("/members/2/steps/0/at"));
 }
 
-TEST_F(ApiLettersTest, MembersComePageByPage) {
+TEST_F(ApiLettersTest, MembersArePaged) {
   const Heard a = fail_one("a"), b = fail_one("b"), c = fail_one("c");
   const std::string letter = "/v1/dead-letters/" + a.at("/dead_letter_id");
-  EXPECT_FALSE(admin().get(letter).has("/next")) << "they are all there";
+  EXPECT_FALSE(admin().get(letter).has("/next")) << "all members fit on one page";
   const Heard first = admin().get(letter + "?limit=2");
   EXPECT_EQ(first.at("/members/1/run"), b.at("/run/id"));
   EXPECT_FALSE(first.has("/members/2"));
@@ -58,7 +58,7 @@ TEST_F(ApiLettersTest, MembersComePageByPage) {
     EXPECT_EQ(admin().get(letter + wrong).at("/code"), "INVALID_ARGUMENT") << wrong;
 }
 
-TEST_F(ApiLettersTest, OnlyItsTenantsOrgAdminMayMoveThem) {
+TEST_F(ApiLettersTest, OnlyOwnOrgAdminMayChangeThem) {
   const Heard a = fail_one("a");
   const std::string letter = "/v1/dead-letters/" + a.at("/dead_letter_id");
   Caller service = caller(make_token("service", R"(["default"])"));
@@ -69,10 +69,11 @@ TEST_F(ApiLettersTest, OnlyItsTenantsOrgAdminMayMoveThem) {
     EXPECT_EQ(foreign.post(letter + verb, verb[3] == 't' ? "{}" : R"({"outcome":"failed"})").status, 404) << verb;
   }
   EXPECT_EQ(own.post(letter + "/retry").at("/changed"), "1");
-  EXPECT_EQ(own.post("/v1/dead-letters/" + a.at("/run/id") + "/retry").status, 404) << "no entry has a run's id";
+  EXPECT_EQ(own.post("/v1/dead-letters/" + a.at("/run/id") + "/retry").status, 404)
+      << "a run's id is not a dead letter's id";
 }
 
-TEST_F(ApiLettersTest, WrongBodiesAreRefused) {
+TEST_F(ApiLettersTest, WrongBodiesAreRejected) {
   const std::string letter = "/v1/dead-letters/" + fail_one("a").at("/dead_letter_id");
   for (const char* body :
        {R"({"outcome":"rerun"})", R"({})", R"({"outcome":"failed","result":1})", R"({"outcome":"failed","runs":[]})",

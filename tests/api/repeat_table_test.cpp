@@ -38,7 +38,7 @@ class RepeatTest : public ServiceTest {
   void fail(const Heard& won, std::string_view more) {
     EXPECT_EQ(admin().settle(won, "fail", R"(,"error":{"message":"no")" + std::string(more) + "}").status, 200);
   }
-  // Brings the key's run to where the row has it.
+  // Brings the key's run into the state that the row names.
   void reach(Standing standing, const std::string& key) {
     const auto claim = [&](std::string_view more = "") { return admin().claim(key, more); };
     switch (standing) {

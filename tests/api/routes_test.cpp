@@ -1,4 +1,4 @@
-// The API's answers, over real sockets and a real store.
+// The API's replies, over real sockets and a real store.
 
 #include <latch>
 #include <set>
@@ -39,9 +39,10 @@ TEST_F(ApiTest, ClaimCompleteReplay) {
   EXPECT_EQ(done.status, 200);
   EXPECT_EQ(done.at("/status"), "completed");
   EXPECT_THAT(done.body, HasSubstr("\"result\":" + result));
-  EXPECT_EQ(admin().settle(won, "complete", R"(,"result":"other")").body, done.body) << "the same again: no change";
+  EXPECT_EQ(admin().settle(won, "complete", R"(,"result":"other")").body, done.body)
+      << "settling twice changes nothing";
 
-  // The same request in other words: members in another order, numbers written otherwise.
+  // An equivalent request: members in another order, numbers in another notation.
   const Heard replay = admin().claim("k", R"(,"input":{"a":[2.5,"\u00e9"],"b":1.0})");
   EXPECT_EQ(replay.status, 200);
   EXPECT_EQ(replay.header("idempotent-replayed"), "true");
@@ -54,7 +55,8 @@ TEST_F(ApiTest, ClaimCompleteReplay) {
   EXPECT_EQ(other.status, 422);
   EXPECT_EQ(other.at("/code"), "KEY_REUSED");
   EXPECT_EQ(other.at("/existing_run_id"), won.at("/run/id"));
-  EXPECT_EQ(admin().claim("k", R"(,"fingerprint":null,"input":{"b":2})").status, 200) << "not fingerprinted";
+  EXPECT_EQ(admin().claim("k", R"(,"fingerprint":null,"input":{"b":2})").status, 200)
+      << "a null fingerprint is not compared";
 
   const Heard found = admin().get("/v1/runs/" + won.at("/run/id"));
   EXPECT_EQ(found.status, 200);
@@ -68,7 +70,7 @@ TEST_F(ApiTest, ResultsMayBeAbsentOrNull) {
   EXPECT_EQ(admin().claim("null").at("/result"), "null");
 }
 
-TEST_F(ApiTest, AnotherOwnersSettlesAreRefused) {
+TEST_F(ApiTest, SettlesOfAnotherOwnerAreRejected) {
   const Heard won = admin().claim("k");
   const std::string path = "/v1/runs/" + won.at("/run/id");
   for (const char* verb : {"/heartbeat", "/complete", "/release"}) {
@@ -84,7 +86,7 @@ TEST_F(ApiTest, AnotherOwnersSettlesAreRefused) {
   EXPECT_THAT(admin().get("/metrics").body, HasSubstr("latchkey_stale_settles_total 2\n"));
 }
 
-TEST_F(ApiTest, FailuresAreRetriedAndThenLeaveADeadLetter) {
+TEST_F(ApiTest, FailuresAreRetriedThenDeadLettered) {
   const char* policy = R"(,"retry":{"retries":1,"first_ms":0,"factor":1,"ceiling_ms":0,"jitter":"full"})";
   const Heard first = admin().claim("k", policy);
   const Heard failed = admin().settle(first, "fail", R"(,"error":{"message":"no \"luck\"","code":"E1"})");
@@ -111,7 +113,7 @@ TEST_F(ApiTest, FailuresAreRetriedAndThenLeaveADeadLetter) {
   EXPECT_EQ(entry.at("/members/0/run"), first.at("/run/id"));
   EXPECT_EQ(entry.at("/members/0/key"), "k");
   EXPECT_EQ(admin().post("/v1/dead-letters/" + letter + "/acknowledge").at("/acknowledged_by"), "admin.key");
-  EXPECT_EQ(admin().post("/v1/dead-letters/" + letter + "/acknowledge").status, 200) << "twice is no harm";
+  EXPECT_EQ(admin().post("/v1/dead-letters/" + letter + "/acknowledge").status, 200) << "acknowledging twice succeeds";
   EXPECT_EQ(admin().get("/v1/dead-letters").at("/items"), "[]");
   EXPECT_EQ(admin().get("/v1/dead-letters?acknowledged=true").at("/items/0/id"), letter);
 
@@ -122,7 +124,7 @@ TEST_F(ApiTest, FailuresAreRetriedAndThenLeaveADeadLetter) {
   EXPECT_NE(retried.at("/effect_key"), retried.at("/id"));
 }
 
-TEST_F(ApiTest, AScheduleSaysEveryDelay) {
+TEST_F(ApiTest, ScheduleSetsEveryDelay) {
   const Heard won =
       admin().claim("k", R"(,"retry":{"schedule_ms":[60000,3600000],"jitter":"percent","jitter_percent":0})");
   EXPECT_EQ(won.at("/run/attempts_max"), "3");
@@ -139,7 +141,7 @@ TEST_F(ApiTest, PermanentErrorsAreNotRetried) {
   EXPECT_FALSE(failed.has("/retry_at"));
 }
 
-TEST_F(ApiTest, ReleaseGivesTheTryBack) {
+TEST_F(ApiTest, ReleaseRefundsTheAttempt) {
   const Heard won = admin().claim("k", R"(,"retry":{"retries":0})");
   EXPECT_EQ(admin().settle(won, "release").at("/status"), "queued");
   const Heard again = admin().claim("k");
@@ -148,28 +150,28 @@ TEST_F(ApiTest, ReleaseGivesTheTryBack) {
   EXPECT_EQ(again.at("/run/attempts_max"), "2");
 }
 
-TEST_F(ApiTest, ReleaseGivesTheWaitForTheNextTryBackButNobodyElses) {
+TEST_F(ApiTest, ReleaseCancelsOwnRetryDelayOnly) {
   const Heard first = admin().claim("k");
   admin().settle(first, "fail", R"(,"error":{"message":"down","retry_after_ms":600000})");
   EXPECT_EQ(admin().claim("k").at("/code"), "NOT_DUE");
   EXPECT_EQ(admin().settle(first, "release").at("/status"), "queued");
-  EXPECT_EQ(admin().settle(first, "release").status, 200) << "its reply may have been lost";
+  EXPECT_EQ(admin().settle(first, "release").status, 200) << "a caller whose reply was lost may repeat it";
   const Heard second = admin().claim("k");
   ASSERT_EQ(second.status, 201);
   EXPECT_EQ(second.at("/run/id"), first.at("/run/id"));
-  EXPECT_EQ(second.at("/run/attempts_max"), "4") << "the try that failed counts";
+  EXPECT_EQ(second.at("/run/attempts_max"), "4") << "the failed attempt counts";
   EXPECT_EQ(admin().settle(first, "release").at("/code"), "LEASE_LOST");
-  EXPECT_EQ(admin().settle(second, "complete").status, 200) << "the later owner was not disturbed";
+  EXPECT_EQ(admin().settle(second, "complete").status, 200) << "the later owner still has its lease";
 }
 
-TEST_F(ApiTest, SnoozeGivesTheTryBackForLater) {
+TEST_F(ApiTest, SnoozeDelaysTheNextAttempt) {
   const Heard won = admin().claim("k");
   EXPECT_EQ(admin().settle(won, "release", R"(,"snooze_ms":600000)").at("/status"), "queued");
   EXPECT_EQ(admin().claim("k").at("/code"), "NOT_DUE");
   EXPECT_THAT(admin().get("/metrics").body, HasSubstr("latchkey_settles_total{kind=\"snooze\"} 1\n"));
 }
 
-TEST_F(ApiTest, CancelIsARequestWhileItRuns) {
+TEST_F(ApiTest, CancelOfRunningRunIsARequest) {
   const Heard won = admin().claim("k");
   const std::string path = "/v1/runs/" + won.at("/run/id");
   EXPECT_EQ(admin().post(path + "/cancel").at("/cancel_requested"), "true");
@@ -183,7 +185,7 @@ TEST_F(ApiTest, CancelIsARequestWhileItRuns) {
   EXPECT_EQ(refused.at("/code"), "MOVE_REFUSED");
 }
 
-TEST_F(ApiTest, DoubtIsResolvedByAPerson) {
+TEST_F(ApiTest, InDoubtRunIsResolvedByHand) {
   const auto doubt = [&](std::string_view key) {
     const Heard won = admin().claim(key, R"(,"on_doubt":"hold")");
     const Heard failed = admin().settle(won, "fail", R"(,"error":{"message":"timeout","outcome_unknown":true})");
@@ -191,8 +193,8 @@ TEST_F(ApiTest, DoubtIsResolvedByAPerson) {
     EXPECT_TRUE(failed.has("/run/since"));
     return "/v1/runs/" + won.at("/run/id") + "/resolve";
   };
-  const Heard kept = admin().post(doubt("a"), R"({"outcome":"completed","result":{"paid":true}})");
-  EXPECT_EQ(kept.at("/status"), "completed");
+  const Heard resolved = admin().post(doubt("a"), R"({"outcome":"completed","result":{"paid":true}})");
+  EXPECT_EQ(resolved.at("/status"), "completed");
   EXPECT_EQ(admin().claim("a").at("/result/paid"), "true");
   const Heard failed = admin().post(doubt("b"), R"({"outcome":"failed","note":"the bank said no"})");
   EXPECT_EQ(failed.at("/status"), "failed");
@@ -203,7 +205,7 @@ TEST_F(ApiTest, DoubtIsResolvedByAPerson) {
   EXPECT_EQ(admin().post(doubt("e"), R"({"outcome":"failed","result":1})").status, 400);
   for (const char* outcome : {"completed", "rerun"})
     EXPECT_EQ(admin().post(doubt(outcome), R"({"outcome":")" + std::string(outcome) + R"(","note":"why"})").status, 400)
-        << "there is nowhere to keep it";
+        << "only a failed run stores a note";
   const std::string metrics = admin().get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("latchkey_open_runs{state=\"in_doubt\"} 4\n"));
   EXPECT_THAT(metrics, HasSubstr("latchkey_open_runs{state=\"running\"} 1\n"));
@@ -211,16 +213,16 @@ TEST_F(ApiTest, DoubtIsResolvedByAPerson) {
   EXPECT_THAT(metrics, HasSubstr("latchkey_oldest_doubt_seconds "));
 }
 
-TEST_F(ApiTest, ALostReplyIsAskedForAgain) {
+TEST_F(ApiTest, RepeatAfterLostReplyGetsSameRun) {
   const std::vector<http::ClientHeader> call{{"Idempotency-Key", "order 17"}};
   const Heard won = admin().post("/v1/runs", R"({"function":"f","key":"k"})", call);
   const Heard same = admin().post("/v1/runs", R"({"function":"f","key":"k"})", call);
   EXPECT_EQ(won.status, 201);
   EXPECT_EQ(same.status, 201);
-  EXPECT_EQ(same.body, won.body) << "its own run and fence";
+  EXPECT_EQ(same.body, won.body) << "the same run and fence";
   EXPECT_FALSE(won.header("idempotent-replayed"));
-  EXPECT_EQ(same.header("idempotent-replayed"), "true") << "and knows that it has it for the second time";
-  EXPECT_EQ(admin().claim("k").status, 409) << "another caller does not get it";
+  EXPECT_EQ(same.header("idempotent-replayed"), "true") << "the reply is marked as a replay";
+  EXPECT_EQ(admin().claim("k").status, 409) << "another caller does not get the fence";
 
   const Heard keyless = admin().post("/v1/runs", R"({"function":"f"})", call);
   EXPECT_EQ(keyless.at("/run/key"), "call:order 17");
@@ -228,12 +230,12 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgain) {
   EXPECT_EQ(admin().post("/v1/runs", R"({"function":"f"})", call).body, keyless.body);
   admin().settle(keyless, "complete", R"(,"result":7)");
   EXPECT_EQ(admin().post("/v1/runs", R"({"function":"f"})", call).at("/result"), "7");
-  EXPECT_EQ(admin().post("/v1/runs", R"({"function":"g"})", call).status, 201) << "named per function";
+  EXPECT_EQ(admin().post("/v1/runs", R"({"function":"g"})", call).status, 201) << "call names are scoped to a function";
 
   const Heard open = admin().post("/v1/runs", R"({"function":"f","key":"k","guard":"none"})", call);
   EXPECT_EQ(open.at("/run/guard"), "none");
   EXPECT_EQ(admin().post("/v1/runs", R"({"function":"f","key":"k","guard":"none"})", call).body, open.body)
-      << "nothing guards it, but it is the same call";
+      << "the run has no guard, but the call is the same";
 
   const Heard unguarded = admin().post("/v1/runs", R"({"function":"f"})");
   EXPECT_EQ(unguarded.at("/run/guard"), "none");
@@ -241,7 +243,7 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgain) {
   EXPECT_NE(admin().post("/v1/runs", R"({"function":"f"})").at("/run/id"), unguarded.at("/run/id"));
 }
 
-TEST_F(ApiTest, ALostReplyIsAskedForAgainInTheNextBucket) {
+TEST_F(ApiTest, RepeatAfterLostReplyGetsSameRunInTheNextBucket) {
   const auto past_minute = [&] { return clock_.now().time_since_epoch() % std::chrono::seconds{60}; };
   pass_time(std::chrono::seconds{90} - past_minute());
   const std::string body = R"({"function":"f","grain":"1min","lease_ms":600000})";
@@ -249,7 +251,7 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgainInTheNextBucket) {
   const Heard won = call("order 17");
   EXPECT_EQ(won.status, 201);
   pass_time(std::chrono::seconds{45});
-  EXPECT_EQ(call("order 17").body, won.body) << "its own run and fence";
+  EXPECT_EQ(call("order 17").body, won.body) << "the same run and fence";
   const Heard other = call("order 18");
   EXPECT_EQ(other.status, 201);
   EXPECT_NE(other.at("/run/key"), won.at("/run/key"));
@@ -257,21 +259,22 @@ TEST_F(ApiTest, ALostReplyIsAskedForAgainInTheNextBucket) {
   EXPECT_EQ(call("order 17").at("/result"), "7");
 }
 
-TEST_F(ApiTest, AnotherTokensCallOfTheSameNameIsAnotherCall) {
+TEST_F(ApiTest, CallNamesAreScopedToTheToken) {
   const std::vector<http::ClientHeader> call{{"Idempotency-Key", "order 17"}};
   Caller a = caller(make_token("service", R"(["default"])")), b = caller(make_token("service", R"(["default"])"));
   const char* keyed = R"({"function":"f","key":"k"})";
   ASSERT_EQ(a.post("/v1/runs", keyed, call).status, 201);
   const Heard refused = b.post("/v1/runs", keyed, call);
-  EXPECT_EQ(refused.at("/code"), "ALREADY_RUNNING") << "not the other's fence";
+  EXPECT_EQ(refused.at("/code"), "ALREADY_RUNNING") << "the reply must not contain the other token's fence";
   EXPECT_FALSE(refused.has("/fence"));
   EXPECT_EQ(b.post("/v1/runs", R"({"function":"f"})", call).status, 201);
-  EXPECT_EQ(a.post("/v1/runs", R"({"function":"f"})", call).at("/code"), "ALREADY_RUNNING") << "the name is the key";
+  EXPECT_EQ(a.post("/v1/runs", R"({"function":"f"})", call).at("/code"), "ALREADY_RUNNING")
+      << "without a key, the call's name is the key";
   const char* open = R"({"function":"f","key":"k","guard":"none"})";
   const Heard first = a.post("/v1/runs", open, call), second = b.post("/v1/runs", open, call);
   EXPECT_EQ(first.status, 201);
   EXPECT_EQ(second.status, 201);
-  EXPECT_NE(first.at("/run/id"), second.at("/run/id")) << "nothing guards it: each has its own";
+  EXPECT_NE(first.at("/run/id"), second.at("/run/id")) << "without a guard, each call gets its own run";
 }
 
 TEST_F(ApiTest, KeysAreBuiltFromGrainAndEntity) {
@@ -283,7 +286,8 @@ TEST_F(ApiTest, KeysAreBuiltFromGrainAndEntity) {
   EXPECT_EQ(won.at("/run/key").size(), std::string("detect-alerts:acme:2026-02-07:").size() + 12);
   std::string other(body);
   other.replace(other.find("\"n\":1"), 5, "\"n\":2");
-  EXPECT_EQ(admin().post("/v1/runs", other).at("/code"), "ALREADY_RUNNING") << "built keys have no fingerprint";
+  EXPECT_EQ(admin().post("/v1/runs", other).at("/code"), "ALREADY_RUNNING")
+      << "keys built from a grain have no fingerprint";
 }
 
 TEST_F(ApiTest, WhileRunningIsALock) {
@@ -295,7 +299,7 @@ TEST_F(ApiTest, WhileRunningIsALock) {
   EXPECT_EQ(admin().claim("lock", lock).status, 201);
 }
 
-TEST_F(ApiTest, ProgressIsShownWhileItsOwnerRuns) {
+TEST_F(ApiTest, ProgressIsShownWhileRunning) {
   const Heard won = admin().claim("k");
   const std::string path = "/v1/runs/" + won.at("/run/id");
   EXPECT_FALSE(admin().get(path).has("/progress"));
@@ -303,7 +307,8 @@ TEST_F(ApiTest, ProgressIsShownWhileItsOwnerRuns) {
   EXPECT_THAT(admin().get(path).body, HasSubstr(R"("progress":{ "done" : 3 })"));
   EXPECT_EQ(admin().get(path + "?wait_ms=1").at("/progress/done"), "3");
   EXPECT_EQ(admin().settle(won, "heartbeat").status, 200);
-  EXPECT_EQ(admin().get(path).at("/progress/done"), "3") << "a heartbeat that says nothing takes nothing back";
+  EXPECT_EQ(admin().get(path).at("/progress/done"), "3")
+      << "a heartbeat without progress leaves the progress as it was";
   EXPECT_EQ(admin().post(path + "/heartbeat", R"({"fence":9007199254740991,"progress":7})").at("/code"), "LEASE_LOST");
   EXPECT_EQ(admin().get(path).at("/progress/done"), "3");
   const Heard large = admin().settle(won, "heartbeat", ",\"progress\":\"" + std::string(4095, 'x') + "\"");
@@ -312,7 +317,7 @@ TEST_F(ApiTest, ProgressIsShownWhileItsOwnerRuns) {
   EXPECT_FALSE(admin().get(path).has("/progress"));
 }
 
-TEST_F(ApiTest, WhyDidItNotRun) {
+TEST_F(ApiTest, KeyLookupExplainsSuppressedRuns) {
   const Heard won = admin().claim("k e/y");
   EXPECT_EQ(admin().claim("k e/y", R"(,"caller":"host-7")").status, 409);
   admin().settle(won, "complete");
@@ -350,14 +355,14 @@ TEST_F(ApiTest, ListsAreFilteredAndPaged) {
   EXPECT_EQ(admin().get("/v1/runs?key=done").at("/items/0/status"), "completed");
 }
 
-TEST_F(ApiTest, APageOfLargePayloadsEndsEarly) {
+TEST_F(ApiTest, PageOfLargePayloadsEndsEarly) {
   const std::string large = R"(,"input":")" + std::string(1'000'000, 'x') + "\"";
   for (int i = 0; i < 10; ++i) ASSERT_EQ(admin().claim("k" + std::to_string(i), large).status, 201);
   const Heard bare = admin().get("/v1/runs?limit=500");
   EXPECT_EQ(bare.at("/items/9/key"), "k0");
   EXPECT_EQ(bare.at("/next"), "null");
   const Heard page = admin().get("/v1/runs?limit=500&include=payloads");
-  EXPECT_EQ(page.at("/items/8/key"), "k1") << "8 MiB, and what the last one has more";
+  EXPECT_EQ(page.at("/items/8/key"), "k1") << "the page ends with the run that exceeds 8 MiB";
   EXPECT_FALSE(page.has("/items/9"));
   const Heard rest =
       admin().get("/v1/runs?limit=500&include=payloads&cursor=" + http::encode_percent(page.at("/next")));
@@ -377,15 +382,16 @@ TEST_F(ApiTest, LongPollsEndWhenTheRunSettles) {
       EXPECT_EQ(other.get(target).at("/status"), "completed");
     });
   waiting.wait();
-  EXPECT_EQ(admin().get("/v1/runs/" + won.at("/run/id") + "?wait_ms=1").at("/status"), "running") << "time is over";
+  EXPECT_EQ(admin().get("/v1/runs/" + won.at("/run/id") + "?wait_ms=1").at("/status"), "running")
+      << "the poll timed out";
   admin().settle(won, "complete");
   threads.clear();
-  EXPECT_EQ(admin().get(target).at("/status"), "completed") << "settled already";
+  EXPECT_EQ(admin().get(target).at("/status"), "completed") << "the run is already settled";
   EXPECT_EQ(admin().get("/v1/runs/00000000-0000-7000-8000-000000000000?wait_ms=20000").status, 404);
   EXPECT_EQ(admin().get("/v1/runs/" + won.at("/run/id") + "?wait_ms=60001").status, 400);
 }
 
-TEST_F(ApiTest, StoppingAnswersWhoeverWaits) {
+TEST_F(ApiTest, StopAnswersLongPolls) {
   const Heard won = admin().claim("k");
   std::jthread waiter([&, url = service_->url()] {
     Caller other(url, admin_key_);

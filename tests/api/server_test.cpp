@@ -1,4 +1,4 @@
-// The server as its neighbours see it: many callers at once, restarts, its lock and port, health, origins.
+// The server as a whole: concurrent callers, restarts, its lock and port, health, origins.
 #include <sqlite3.h>
 #include <sys/stat.h>
 
@@ -30,7 +30,7 @@ class ApiServerTest : public ServiceTest {
   }
 };
 
-// Of the file alone.
+// These tests are about the SQLite file only.
 class EmbeddedServerTest : public ServiceTest {};
 
 TEST_F(EmbeddedServerTest, TheServerOwnsItsStore) {
@@ -44,7 +44,7 @@ TEST_F(EmbeddedServerTest, TheServerOwnsItsStore) {
   EXPECT_EQ(StoreLock::find_server(file), std::nullopt);
 }
 
-TEST_F(ApiServerTest, TenAtOnceHaveOneWinner) {
+TEST_F(ApiServerTest, TenConcurrentClaimsHaveOneWinner) {
   std::atomic<int> winners{0}, busy{0};
   std::latch ready(10);
   {
@@ -62,16 +62,16 @@ TEST_F(ApiServerTest, TenAtOnceHaveOneWinner) {
   EXPECT_EQ(busy, 9);
 }
 
-TEST_F(ApiServerTest, ARestartKeepsEverything) {
+TEST_F(ApiServerTest, RestartPreservesRuns) {
   const Heard won = admin().claim("done");
-  admin().settle(won, "complete", R"(,"result":{ "kept" : true })");
+  admin().settle(won, "complete", R"(,"result":{ "paid" : true })");
   const Heard open = admin().claim("open");
   EXPECT_EQ(admin().claim("done").status, 200);
   const std::string viewer = make_token("viewer", R"(["default"])");
   const std::string key = admin_key_;
   restart();
   EXPECT_EQ(admin_key_, key);
-  EXPECT_THAT(admin().claim("done").body, HasSubstr("\"result\":{ \"kept\" : true }"));
+  EXPECT_THAT(admin().claim("done").body, HasSubstr("\"result\":{ \"paid\" : true }"));
   EXPECT_EQ(admin().claim("open").at("/code"), "ALREADY_RUNNING");
   EXPECT_EQ(admin().settle(open, "complete").status, 200);
   EXPECT_EQ(caller(viewer).get("/v1/runs/" + won.at("/run/id")).status, 200);
@@ -84,10 +84,10 @@ TEST_F(ApiServerTest, TheServerOwnsItsPortAndSecrets) {
   other.listen = "127.0.0.1:" + std::to_string(service_->port());
   EXPECT_EQ(Service::start(other).error().code, Code::LISTEN_FAILED);
   other.listen = "0.0.0.0:0";
-  EXPECT_EQ(Service::start(other).error().code, Code::INVALID_ARGUMENT) << "beyond loopback";
+  EXPECT_EQ(Service::start(other).error().code, Code::INVALID_ARGUMENT) << "the address is beyond loopback";
   other.listen = "127.0.0.1:0";
   other.data_dir = service_->admin_key_file();
-  EXPECT_EQ(Service::start(other).error().code, Code::STORE_UNAVAILABLE) << "not a folder";
+  EXPECT_EQ(Service::start(other).error().code, Code::STORE_UNAVAILABLE) << "the data directory is not a folder";
 
   struct stat facts{};
   ASSERT_EQ(::stat(service_->admin_key_file().c_str(), &facts), 0);
@@ -96,22 +96,22 @@ TEST_F(ApiServerTest, TheServerOwnsItsPortAndSecrets) {
   EXPECT_EQ(facts.st_mode & 0777, 0700u);
 }
 
-TEST_F(ApiServerTest, SaysHowItIs) {
-  Caller nobody = caller("");
-  EXPECT_EQ(nobody.get("/healthz").status, 200);
-  EXPECT_EQ(nobody.get("/readyz").status, 200);
-  EXPECT_THAT(nobody.get("/openapi.json").body, StartsWith(R"({"openapi":"3.1)"));
-  EXPECT_THAT(nobody.get("/errors/LEASE_LOST").body, StartsWith("LEASE_LOST: "));
-  EXPECT_EQ(nobody.get("/errors/NONE").status, 404);
+TEST_F(ApiServerTest, HealthRoutesNeedNoToken) {
+  Caller no_token = caller("");
+  EXPECT_EQ(no_token.get("/healthz").status, 200);
+  EXPECT_EQ(no_token.get("/readyz").status, 200);
+  EXPECT_THAT(no_token.get("/openapi.json").body, StartsWith(R"({"openapi":"3.1)"));
+  EXPECT_THAT(no_token.get("/errors/LEASE_LOST").body, StartsWith("LEASE_LOST: "));
+  EXPECT_EQ(no_token.get("/errors/NONE").status, 404);
   admin().claim("k");
   admin().claim("k");
-  const std::string metrics = nobody.get("/metrics").body;
+  const std::string metrics = no_token.get("/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("latchkey_claims_total{answer=\"won\"} 1\n"));
   EXPECT_THAT(metrics, HasSubstr("latchkey_claims_total{answer=\"already_running\"} 1\n"));
   EXPECT_THAT(metrics, HasSubstr("latchkey_http_responses_total{class=\"4xx\"} 2\n"));
 }
 
-TEST_F(ApiServerTest, BeingReadyCostsNoCommit) {
+TEST_F(ApiServerTest, ReadinessProbeNeedsNoCommit) {
   admin().claim("k");
   const auto commits = [&] {
     return is_on_postgres() ? PgClient(settings_.store).ask_one("SELECT count(*) FROM latchkey.batches")
@@ -121,10 +121,10 @@ TEST_F(ApiServerTest, BeingReadyCostsNoCommit) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(admin().get("/readyz").status, 200);
   EXPECT_EQ(commits(), before);
   admin().claim("other");
-  EXPECT_NE(commits(), before) << "a claim does";
+  EXPECT_NE(commits(), before) << "a claim does commit";
 }
 
-TEST_F(ApiServerTest, OtherOriginsOnlyWhereListed) {
+TEST_F(ApiServerTest, OnlyListedOriginsAreAllowed) {
   settings_.cors_origins = {"https://app.example"};
   restart();
   const std::vector<http::ClientHeader> preflight{{"Origin", "https://app.example"},

@@ -1,5 +1,5 @@
-// A whole server in a folder of the test's own, and what tests need to speak to it. LATCHKEY_TEST_STORE=postgres in the
-// environment runs the same tests on PostgreSQL.
+// A whole server in the test's own folder, and a client for it. LATCHKEY_TEST_STORE=postgres in the environment runs
+// the same tests on PostgreSQL.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ inline bool is_on_postgres() {
   return store && std::string_view(store) == "postgres";
 }
 
-// What came back. `at("/run/id")` reads the body by JSON pointer: strings as they are, everything else as its text.
+// A response. `at("/run/id")` reads the body by JSON pointer: strings unquoted, everything else as its text.
 struct Heard {
   int status = 0;
   std::string body;
@@ -69,7 +69,7 @@ class Caller {
   Heard post(std::string_view target, std::string_view body = "", std::vector<http::ClientHeader> headers = {}) {
     return call("POST", target, body, std::move(headers));
   }
-  // A claim of function f; `more` are further members, each with a comma before it.
+  // Claims a key of function f; `more` holds further members, each with a leading comma.
   Heard claim(std::string_view key, std::string_view more = "") {
     return post("/v1/runs", R"({"function":"f","key":")" + std::string(key) + "\"" + std::string(more) + "}");
   }
@@ -86,9 +86,9 @@ class Caller {
   std::string token_;
 };
 
-// The machine's clock, with wall time moved on. A server on PostgreSQL has the database's wall time, carried on by how
-// much has elapsed here since it was read: there that is moved on, too, by a little more, as one who is ahead of the
-// database slows down.
+// The machine's clock with its wall time shifted. A server on PostgreSQL adds its own elapsed time to a wall time that
+// it read from the database. For that server, elapsed time is shifted too. The extra 2 % makes up for the slower rate
+// of a server clock that is ahead of the database.
 class ShiftedClock final : public Clock {
  public:
   Instant now() override { return system_.now() + Duration{shift_ms_.load()}; }
@@ -129,7 +129,7 @@ class ServiceTest : public ::testing::Test {
     start();
   }
   Caller caller(std::string token) { return Caller(service_->url(), std::move(token)); }
-  // A new token; `tenants` as JSON.
+  // Creates a token; `tenants` is JSON.
   std::string make_token(std::string_view role, std::string_view tenants) {
     const Heard made =
         admin().post("/v1/tokens", R"({"role":")" + std::string(role) + R"(","tenants":)" + std::string(tenants) + "}");
@@ -137,7 +137,7 @@ class ServiceTest : public ::testing::Test {
     return made.at("/token");
   }
   Caller& admin() { return *admin_; }
-  // The server may close what was idle for that long just as we write to it, so we come back on a new connection.
+  // The server may close an idle connection at the moment of a write, so the next call uses a new connection.
   void pass_time(Duration span) {
     clock_.advance(span);
     admin_.emplace(service_->url(), admin_key_);

@@ -1,4 +1,4 @@
-// Several servers on one PostgreSQL: the same answers from each, one winner among all.
+// Several servers on one PostgreSQL: each gives the same replies, and one claim wins among all.
 #include <functional>
 #include <future>
 #include <latch>
@@ -36,7 +36,7 @@ class PostgresServers : public ::testing::Test {
   std::vector<std::unique_ptr<Caller>> callers_;
 };
 
-// Within a moment, and without a call that changes tokens there.
+// The other server learns of the change within moments, although no token call was made there.
 TEST_F(PostgresServers, ATokenHoldsAtEveryServerUntilItIsRevokedAtOne) {
   const Heard made = one().post("/v1/tokens", R"({"role":"viewer","tenants":["default"]})");
   ASSERT_EQ(made.status, 201) << made.body;
@@ -48,12 +48,12 @@ TEST_F(PostgresServers, ATokenHoldsAtEveryServerUntilItIsRevokedAtOne) {
       if (viewer.get("/v1/runs").status == status) return true;
     return false;
   };
-  EXPECT_TRUE(becomes(200)) << "a token that was made at the other server";
+  EXPECT_TRUE(becomes(200)) << "the token was created at the other server";
   ASSERT_EQ(one().call("DELETE", "/v1/tokens/" + made.at("/id")).status, 204);
-  EXPECT_TRUE(becomes(401)) << "it was revoked at the other server";
+  EXPECT_TRUE(becomes(401)) << "the token was revoked at the other server";
 }
 
-TEST_F(PostgresServers, WhatOneDidTheOtherKnows) {
+TEST_F(PostgresServers, RunsAreSharedBetweenServers) {
   const std::string input = R"(,"input":{"n":1})";
   const Heard won = one().claim("k", input);
   ASSERT_EQ(won.status, 201) << won.body;
@@ -65,8 +65,8 @@ TEST_F(PostgresServers, WhatOneDidTheOtherKnows) {
   EXPECT_EQ(two().get("/v1/runs/" + won.at("/run/id")).at("/status"), "completed");
 }
 
-// A long poll is answered when another server settles the run, or somebody's own transaction: long before it ends.
-TEST_F(PostgresServers, WhoWaitsAtOneIsToldOfWhatIsSettledElsewhere) {
+// A long poll ends early when another server settles the run, or when a SQL transaction of a user does.
+TEST_F(PostgresServers, LongPollEndsWhenSettledElsewhere) {
   using namespace std::chrono_literals;
   SystemClock clock;
   const std::vector<std::function<void(const Heard&)>> ways{
@@ -82,7 +82,7 @@ TEST_F(PostgresServers, WhoWaitsAtOneIsToldOfWhatIsSettledElsewhere) {
     ASSERT_EQ(won.status, 201) << won.body;
     auto waiting =
         std::async(std::launch::async, [&] { return two().get("/v1/runs/" + won.at("/run/id") + "?wait_ms=20000"); });
-    EXPECT_EQ(waiting.wait_for(500ms), std::future_status::timeout) << "it still runs";
+    EXPECT_EQ(waiting.wait_for(500ms), std::future_status::timeout) << "the run is still running";
     const Duration since = clock.elapsed();
     ways[way](won);
     const Heard heard = waiting.get();
@@ -92,7 +92,7 @@ TEST_F(PostgresServers, WhoWaitsAtOneIsToldOfWhatIsSettledElsewhere) {
   }
 }
 
-TEST_F(PostgresServers, OneWinnerAmongAll) {
+TEST_F(PostgresServers, ConcurrentClaimsHaveOneWinner) {
   constexpr int kRounds = 20, kThreads = 6;
   for (int round = 0; round < kRounds; ++round) {
     std::atomic<int> won{0}, busy{0};
@@ -112,7 +112,7 @@ TEST_F(PostgresServers, OneWinnerAmongAll) {
   }
 }
 
-TEST_F(PostgresServers, ThePasswordIsNotShown) {
+TEST_F(PostgresServers, PasswordIsNotShown) {
   EXPECT_EQ(services_[0]->store_name(), url_);
   auto refused = Service::start({.data_dir = folder_.file("other"),
                                  .listen = "127.0.0.1:0",

@@ -1,4 +1,4 @@
-// A server whose PostgreSQL says nothing any more: reads wait for it, and nobody else does; nor does who stops it.
+// PostgreSQL stops replying: reads of the database wait, other requests do not, and the server still stops in time.
 #include <future>
 #include <sstream>
 
@@ -15,11 +15,11 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-// Whether all that was sent to that port, or by it, has been read: by the system's table of connections.
+// Whether all bytes that were sent to or from that port have been read, by the kernel's table of connections.
 bool is_all_read(std::uint16_t port) {
   std::ifstream table("/proc/net/tcp");
   std::string line;
-  std::getline(table, line);  // its head
+  std::getline(table, line);  // the column names
   while (std::getline(table, line)) {
     std::ranges::replace(line, ':', ' ');
     std::istringstream in(line);
@@ -59,29 +59,30 @@ class PostgresSilentApi : public ::testing::Test {
   std::unique_ptr<Service> service_;
 };
 
-TEST_F(PostgresSilentApi, ReadsHoldUpNoThreadOfTheServer) {
+TEST_F(PostgresSilentApi, WaitingReadsBlockNoServerThread) {
   const std::string id = caller().claim("k").at("/run/id");
   proxy_.hush_all();
   std::vector<std::future<Heard>> reads;
   for (const std::string& target :
        {"/v1/runs/" + id, std::string("/v1/keys?function=f&key=k"), std::string("/metrics"), std::string("/readyz")})
     reads.push_back(std::async(std::launch::async, [this, target] { return caller().get(target); }));
-  // Each on a connection of its own, and one on which the store looks for what is due.
+  // Each read has its own connection. One more connection is the store's, which polls for due runs.
   const Duration patience = clock_.elapsed() + 20s;
   while (proxy_.unheard() < reads.size() + 1 && clock_.elapsed() < patience) {
-    // Whichever thread has it.
+    // Repeated calls reach every thread of the server.
     const Duration start = clock_.elapsed();
     EXPECT_EQ(caller().get("/healthz").status, 200);
-    ASSERT_LT(clock_.elapsed() - start, 5s) << "a read holds up a thread of the server";
+    ASSERT_LT(clock_.elapsed() - start, 5s) << "a read blocks a thread of the server";
   }
-  ASSERT_GT(proxy_.unheard(), reads.size()) << "not all of the reads were asked for at once";
-  for (auto& read : reads) EXPECT_NE(read.wait_for(0s), std::future_status::ready) << "the test did not test";
+  ASSERT_GT(proxy_.unheard(), reads.size()) << "not all reads reached the database at once";
+  for (auto& read : reads)
+    EXPECT_NE(read.wait_for(0s), std::future_status::ready) << "a read ended before the database was unblocked";
   proxy_.cut_all();
   for (auto& read : reads) EXPECT_EQ(read.get().status, 200);
 }
 
-// Far more reads of one kind than there may be at once, all of which wait for longer than anybody's patience: those of
-// one tenant, and those of the metrics. Whoever looks at these again and again must not have it taken out of service.
+// Reads of one kind, many more than may run at once, all blocked for longer than a client would wait. One kind is a
+// tenant's lists, the other the metrics: frequent scrapes of the metrics must not make the server unready.
 struct SlowReads {
   const char* name;
   const char* target;
@@ -95,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(Of, PostgresSlowReads,
                                            SlowReads{"the_metrics", "/metrics", false}),
                          [](const auto& reads) { return std::string(reads.param.name); });
 
-TEST_P(PostgresSlowReads, HoldUpNoOther) {
+TEST_P(PostgresSlowReads, DoNotDelayOtherReads) {
   Caller other(service_->url(), make_token("other"));
   const std::string token = GetParam().is_tenants ? make_token("slow") : token_;
   PgClient holder(url_);
@@ -108,16 +109,17 @@ TEST_P(PostgresSlowReads, HoldUpNoOther) {
       "SELECT count(*) = 3 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
   const Duration start = clock_.elapsed();
   EXPECT_EQ(other.get("/v1/runs").status, 200);
-  EXPECT_EQ(caller().get("/v1/runs").status, 200) << "for all tenants";
+  EXPECT_EQ(caller().get("/v1/runs").status, 200) << "a list over all tenants";
   EXPECT_EQ(caller().get("/readyz").status, 200);
   EXPECT_LT(clock_.elapsed() - start, 5s);
-  for (auto& read : slow) EXPECT_NE(read.wait_for(0s), std::future_status::ready) << "the test did not test";
+  for (auto& read : slow)
+    EXPECT_NE(read.wait_for(0s), std::future_status::ready) << "a read ended before the database was unblocked";
   holder.execute("ROLLBACK");
   for (auto& read : slow) EXPECT_EQ(read.get().status, 200);
 }
 
-// With reads under way and others behind them, a write, and somebody who waits for a run.
-TEST_F(PostgresSilentApi, StoppingTakesSecondsAndEverybodyIsAnswered) {
+// Reads are running, more reads are queued, and a write and a long poll wait.
+TEST_F(PostgresSilentApi, StopTakesSecondsAndAnswersAllRequests) {
   const std::string id = caller().claim("k").at("/run/id");
   std::vector<std::unique_ptr<latchkey::testing::RawClient>> clients;
   for (int i = 0; i < 42; ++i) {
@@ -135,7 +137,7 @@ TEST_F(PostgresSilentApi, StoppingTakesSecondsAndEverybodyIsAnswered) {
   proxy_.hush_all();
   send(1, "POST /v1/runs", R"({"function":"f","key":"other"})");
   for (std::size_t i = 2; i < clients.size(); ++i) send(i, "GET /v1/runs");
-  ASSERT_TRUE(comes_true([&] { return is_all_read(service_->port()); })) << "the server does not read";
+  ASSERT_TRUE(comes_true([&] { return is_all_read(service_->port()); })) << "the server did not read all requests";
 
   const Duration start = clock_.elapsed();
   auto stopped = std::async(std::launch::async, [&] {
@@ -149,12 +151,12 @@ TEST_F(PostgresSilentApi, StoppingTakesSecondsAndEverybodyIsAnswered) {
     refused += response.find("SHUTTING_DOWN") != response.npos;
     client->close();
   }
-  EXPECT_LT(stopped.get(), 12s) << "5 s, and not the 15 s that a read may wait";
-  EXPECT_GT(refused, 20) << "what had not begun";
+  EXPECT_LT(stopped.get(), 12s) << "stopping takes 5 s, not the 15 s that a read may wait";
+  EXPECT_GT(refused, 20) << "queued requests are rejected";
 }
 
-// After a failure only a write tells whether it is over.
-TEST_F(PostgresSilentApi, AServerIsNotReadyBeforeItCanWriteAgain) {
+// After a failed write, only a successful write proves that the store works again.
+TEST_F(PostgresSilentApi, ServerIsReadyOnlyAfterSuccessfulWrite) {
   PgClient admin(url_);
   admin.execute("ALTER TABLE latchkey.batches ADD CONSTRAINT refuses CHECK (at < 0) NOT VALID");
   EXPECT_EQ(caller().claim("k").at("/code"), "STORE_UNAVAILABLE");
