@@ -13,18 +13,18 @@
 namespace latchkey::http {
 namespace {
 
-constexpr std::size_t kFlushBytes = 64 * 1024;  // answers to pipelined requests are sent when they reach this
-constexpr std::size_t kKeptBytes = 16 * 1024;   // larger buffers are given back after use
+constexpr std::size_t kFlushBytes = 64 * 1024;  // responses to pipelined requests are sent when they reach this size
+constexpr std::size_t kBufferBytesMax = 16 * 1024;  // larger buffers are freed after use
 
-// An IPv4 client of an IPv6 listener is called by its IPv4 address.
+// Returns the IPv4 address of an IPv4 client that connected to an IPv6 listener.
 asio::ip::address plain(const asio::ip::address& address) {
   if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
   return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
 }
 
-void give_back(std::string& buffer) {
+void release(std::string& buffer) {
   buffer.clear();
-  if (buffer.capacity() > kKeptBytes) buffer.shrink_to_fit();
+  if (buffer.capacity() > kBufferBytesMax) buffer.shrink_to_fit();
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ void Connection::open(Socket socket) {
   is_loopback_ = !error && peer.is_loopback();
   state_ = State::head;
   phase_ = Phase::none;
-  is_first_ = keeps_alive_ = true;
+  is_first_ = is_keep_alive_ = true;
   has_head_ = is_deferred_ = false;
   lingered_bytes_ = 0;
 }
@@ -50,7 +50,7 @@ void Connection::serve(Socket socket) {
 
 void Connection::refuse(Socket socket) {
   open(std::move(socket));
-  reject({Code::TOO_MANY_REQUESTS, "the server has as many connections as it accepts"}, std::chrono::seconds{1});
+  reject({Code::TOO_MANY_REQUESTS, "the server has reached its limit of connections"}, std::chrono::seconds{1});
   advance();
 }
 
@@ -83,7 +83,7 @@ void Connection::advance() {
   }
 }
 
-// ---- answering ----
+// ---- responding ----
 
 void Connection::dispatch() {
   state_ = State::handling;
@@ -111,9 +111,9 @@ void Connection::dispatch() {
 void Connection::call_handler(Request& request) {
   loop_.enter_handler(*this);
   try {
-    loop_.shared().handler(request, Reply(loop_.mailbox(), Ticket{slot_, turn_}));
+    loop_.shared().handler(request, Reply(loop_.reply_queue(), Ticket{slot_, turn_}));
   } catch (const std::exception& thrown) {
-    // The Reply has answered 500 as it was unwound, unless the handler had given it away.
+    // The destructor of the Reply has sent 500, unless the handler moved the Reply elsewhere.
     spdlog::error("http: a handler threw: {}", thrown.what());
   }
   loop_.leave_handler();
@@ -135,10 +135,10 @@ Request Connection::view_request() {
 
 void Connection::answer(std::uint32_t turn, Response response) {
   if (state_ != State::handling || turn != turn_) return;
-  keeps_alive_ = head_.keeps_alive && !loop_.is_stopping();
+  is_keep_alive_ = head_.is_keep_alive && !loop_.is_stopping();
   append(response);
-  state_ = keeps_alive_ ? State::head : State::closing;
-  if (in_handler_) return;  // dispatch() goes on
+  state_ = is_keep_alive_ ? State::head : State::closing;
+  if (in_handler_) return;  // dispatch() continues
   is_deferred_ = false;
   loop_.shared().in_flight.fetch_sub(1, std::memory_order_relaxed);
   finish_request();
@@ -149,7 +149,7 @@ void Connection::finish_request() {
   input_.consume(request_bytes_);
   has_head_ = is_first_ = false;
   body_view_ = {};
-  if (!body_.empty()) give_back(body_);
+  if (!body_.empty()) release(body_);
   if (input_.is_empty()) input_.clear();
 }
 
@@ -165,12 +165,12 @@ void Connection::append(const Response& response) {
 }
 
 Persistence Connection::persistence() const {
-  if (!keeps_alive_) return Persistence::close;
-  return head_.is_http_1_0 ? Persistence::say_keep : Persistence::keep;
+  if (!is_keep_alive_) return Persistence::close;
+  return head_.is_http_1_0 ? Persistence::keep_alive : Persistence::persistent;
 }
 
 Connection::Progress Connection::reject(const Error& error, std::optional<Duration> retry_after) {
-  keeps_alive_ = false;
+  is_keep_alive_ = false;
   append(make_problem(error, {}, retry_after));
   state_ = State::closing;
   return Progress::refused;
@@ -192,7 +192,7 @@ void Connection::flush() {
     arm(Phase::write, loop_.shared().settings.write_deadline + time_for(sending_.size()));
     send_rest();
   }
-  give_back(out_);
+  release(out_);
 }
 
 void Connection::send_rest() {
@@ -204,7 +204,7 @@ void Connection::send_rest() {
     if (error) return close();
     sent_bytes_ += count;
     if (sent_bytes_ < sending_.size()) return send_rest();
-    give_back(sending_);
+    release(sending_);
     disarm();
     advance();
   });
@@ -213,7 +213,7 @@ void Connection::send_rest() {
 // ---- ending ----
 
 void Connection::linger() {
-  // Closed with bytes unread, the kernel would reset the connection and the client might never see our answer.
+  // When a socket is closed with unread bytes, the kernel resets the connection and the client may lose the response.
   state_ = State::lingering;
   boost::system::error_code error;
   socket_.shutdown(Socket::shutdown_send, error);
@@ -252,9 +252,9 @@ void Connection::close() {
 void Connection::retire_if_quiet() {
   if (is_receiving_ || is_sending_) return;
   input_.clear();
-  give_back(body_);
-  give_back(out_);
-  give_back(sending_);
+  release(body_);
+  release(out_);
+  release(sending_);
   loop_.retire(*this);
 }
 

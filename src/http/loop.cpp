@@ -13,12 +13,12 @@ namespace {
 
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
-// How many refused connections may wait to be told so, above the limit; further ones are closed at once.
+// Limit of connections that receive a 503 at the same time. Connections beyond it are closed without a response.
 constexpr std::size_t kRefusedMax = 256;
 
 }  // namespace
 
-// UNSAFE_IO: sockets are touched by the loop's thread only, so the reactor needs no locks; posting stays safe.
+// UNSAFE_IO: only the loop's thread uses the sockets, so the reactor needs no locks. post() is safe from other threads.
 Loop::Loop(Shared& shared)
     : shared_(shared),
       io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
@@ -50,7 +50,7 @@ Result<Tcp::endpoint> Loop::listen(const Tcp::endpoint& at) {
 void Loop::run() {
   reply_queue_->adopt_thread();
   on_tick();
-  asio::co_spawn(io_, keep_time(), asio::detached);
+  asio::co_spawn(io_, run_ticks(), asio::detached);
   accept();
   io_.run();
   reply_queue_->close();
@@ -70,8 +70,8 @@ void Loop::stop_accepting() {
 }
 
 void Loop::stop_if_empty() {
-  // A socket that was accepted at the last moment is held by its operation: that must end too, or its client would
-  // wait.
+  // An accept that completed at the last moment owns its socket. The loop must run its handler, or the client would
+  // wait without an end.
   if (is_stopping_ && !is_accepting_ && vacant_slots_.size() == connections_.size()) io_.stop();
 }
 
@@ -123,7 +123,7 @@ void Loop::wake() {
 }
 
 bool Loop::deliver_inline(ReplyQueue::Entry& entry) {
-  // Another connection's handler is below us on the stack: answering here could nest without bound.
+  // The handler of another connection is on the stack. Responding here could nest handlers without a limit.
   if (handling_ != nullptr && handling_->slot() != entry.ticket.slot) return false;
   answer(entry);
   return true;
@@ -139,7 +139,7 @@ void Loop::answer(ReplyQueue::Entry& entry) {
   connections_[entry.ticket.slot]->answer(entry.ticket.turn, std::move(entry.response));
 }
 
-Task<void> Loop::keep_time() {
+Task<void> Loop::run_ticks() {
   for (;;) {
     co_await shared_.clock.wait(shared_.settings.tick);
     on_tick();

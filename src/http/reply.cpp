@@ -20,7 +20,7 @@ void Reply::send(Response response) {
 }
 
 void Reply::abandon() {
-  if (sink_) send(make_problem({Code::INTERNAL, "the request was given up without an answer"}));
+  if (sink_) send(make_problem({Code::INTERNAL, "the handler ended without a response"}));
 }
 
 }  // namespace latchkey::http

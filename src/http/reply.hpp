@@ -1,4 +1,4 @@
-// Reply: the right to answer one request, once, from any thread, now or later.
+// Reply: sends the response to one request, once, from any thread, during the handler or later.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace latchkey::http {
 
-// Names one request of one connection. A ticket whose request is over (its connection closed) leads nowhere.
+// Identifies one request of one connection. A ticket becomes invalid when its connection is closed.
 struct Ticket {
   std::uint32_t slot = 0;
   std::uint32_t turn = 0;
 };
 
-// Where replies go. The server's is the ReplyQueue; tests may have their own.
+// The receiver of responses: the ReplyQueue of a loop, or a recorder in tests.
 class ReplySink {
  public:
   virtual ~ReplySink() = default;
-  // Any thread. Drops the response when the ticket's request is over.
+  // Drops the response when the ticket is invalid. Any thread.
   virtual void deliver(Ticket ticket, Response response) = 0;
 };
 
-// Move-only. Destroyed without send(), it answers 500 INTERNAL: no request stays without an answer. One thread at a
+// Move-only. A Reply destroyed without send() sends 500 INTERNAL, so every request has a response. One thread at a
 // time.
 class Reply {
  public:
@@ -33,7 +33,7 @@ class Reply {
   Reply& operator=(Reply&& other) noexcept;
   ~Reply() { abandon(); }
 
-  // Once: a second send() aborts the process. Never fails: if the client has gone, the response is dropped.
+  // May be called once; a second call aborts the process. The response is dropped when the client has disconnected.
   void send(Response response);
 
  private:
@@ -43,7 +43,7 @@ class Reply {
   Ticket ticket_;
 };
 
-// Called on one of the server's threads, which it must not block. May keep the Reply and answer later.
+// Called on a thread of the server, which it must not block. The handler may store the Reply and send it later.
 using Handler = std::function<void(Request&, Reply)>;
 
 }  // namespace latchkey::http

@@ -3,15 +3,15 @@
 namespace latchkey::http {
 namespace {
 
-thread_local const ReplyQueue* mailbox_of_thread = nullptr;
+thread_local const ReplyQueue* queue_of_thread = nullptr;
 
 }  // namespace
 
-void ReplyQueue::adopt_thread() { mailbox_of_thread = this; }
+void ReplyQueue::adopt_thread() { queue_of_thread = this; }
 
 void ReplyQueue::deliver(Ticket ticket, Response response) {
   Entry entry{ticket, std::move(response)};
-  if (mailbox_of_thread == this && owner_ != nullptr && owner_->deliver_inline(entry)) return;
+  if (queue_of_thread == this && owner_ != nullptr && owner_->deliver_inline(entry)) return;
   const std::lock_guard lock(mutex_);
   if (owner_ == nullptr) return;
   entries_.push_back(std::move(entry));

@@ -49,7 +49,7 @@ void append_response(std::string& out, const Response& response, const WireOptio
     out.append("\r\n");
   }
   if (options.persistence == Persistence::close) out.append("Connection: close\r\n");
-  if (options.persistence == Persistence::say_keep) out.append("Connection: keep-alive\r\n");
+  if (options.persistence == Persistence::keep_alive) out.append("Connection: keep-alive\r\n");
   out.append(response.header_lines).append(options.extra_lines).append("\r\n");
   if (has_body && !options.omits_body) out.append(response.body);
 }

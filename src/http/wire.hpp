@@ -1,4 +1,4 @@
-// Writes a response as bytes.
+// append_response: formats a response as the bytes of HTTP/1.1.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 namespace latchkey::http {
 
 enum class Persistence {
-  keep,      // HTTP/1.1's default: nothing is said
-  say_keep,  // HTTP/1.0 with Connection: keep-alive
-  close,
+  persistent,  // the default of HTTP/1.1, without a Connection header
+  keep_alive,  // Connection: keep-alive, for HTTP/1.0
+  close,       // Connection: close
 };
 
 struct WireOptions {
-  bool omits_body = false;  // an answer to HEAD: the length is said, the body is not sent
-  Persistence persistence = Persistence::keep;
-  std::string_view date;         // no Date when empty
-  std::string_view extra_lines;  // further headers, each "Name: value\r\n"
+  bool omits_body = false;  // a response to HEAD has the length but not the body
+  Persistence persistence = Persistence::persistent;
+  std::string_view date;         // no Date is sent when empty
+  std::string_view extra_lines;  // additional headers, each "Name: value\r\n"
 };
 
-// Appends head and body to `out`. Content-Length always, except where it must not be (204, 304).
+// Appends head and body to `out`. Adds Content-Length, except for 204 and 304, where it is forbidden.
 void append_response(std::string& out, const Response& response, const WireOptions& options);
 
 std::string_view reason_phrase(int status);

@@ -1,5 +1,5 @@
-// A bare TCP client for tests: sends exactly the bytes it is told and reads what comes back. Waits on the socket, never
-// sleeps.
+// RawClient: a TCP client for tests. It sends the given bytes unchanged and reads the response. It waits on the socket
+// and does not sleep.
 #pragma once
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ class RawClient {
     }
   }
 
-  // The next response, head and body; what follows it stays. Empty when the connection ends first.
+  // Reads the next response, head and body. Later bytes stay in the buffer. Empty when the connection ends first.
   std::string read_response(bool has_body = true) {
     std::size_t end = 0;
     while ((end = input_.find("\r\n\r\n")) == std::string::npos)
@@ -55,7 +55,7 @@ class RawClient {
     return response;
   }
 
-  // Everything until the server closes.
+  // Reads until the server closes the connection.
   std::string read_all() {
     while (read_some()) {
     }
@@ -68,7 +68,7 @@ class RawClient {
   }
 
   void end_sending() const { ::shutdown(socket_, SHUT_WR); }
-  // With a reset instead of an orderly end.
+  // Closes with a reset instead of an orderly end.
   void abort() {
     const linger now{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
