@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "http/problem.hpp"
+#include "http/stream_buffer.hpp"
 #include "http/target.hpp"
 
 namespace latchkey::http {
@@ -39,8 +40,8 @@ void Connection::open(Socket socket) {
   state_ = State::head;
   phase_ = Phase::none;
   is_first_ = is_keep_alive_ = true;
-  has_head_ = is_deferred_ = false;
-  lingered_bytes_ = 0;
+  has_head_ = is_deferred_ = is_close_delimited_ = false;
+  lingered_bytes_ = batch_bytes_ = 0;
 }
 
 void Connection::serve(Socket socket) {
@@ -67,6 +68,16 @@ void Connection::advance() {
           return;
         }
         if (out_.size() >= kFlushBytes) flush();
+        break;
+      case State::streaming:
+        advance_stream();
+        if (state_ == State::streaming) return;
+        break;
+      case State::stream_ended:
+        flush();
+        if (is_sending_ || state_ == State::closed) return;
+        leave_stream();
+        if (state_ != State::head) return;
         break;
       case State::closing:
         flush();
@@ -154,14 +165,16 @@ void Connection::finish_request() {
 }
 
 void Connection::append(const Response& response) {
-  std::string cors_lines;
-  if (has_head_ && loop_.shared().cors.is_on())
-    cors_lines = loop_.shared().cors.header_lines(find_field(head_.fields, "origin").value_or(""));
   append_response(out_, response,
                   {.omits_body = has_head_ && head_.method == "HEAD",
                    .persistence = persistence(),
                    .date = loop_.date(),
-                   .extra_lines = cors_lines});
+                   .extra_lines = cors_lines()});
+}
+
+std::string Connection::cors_lines() const {
+  if (!has_head_ || !loop_.shared().cors.is_on()) return {};
+  return loop_.shared().cors.header_lines(find_field(head_.fields, "origin").value_or(""));
 }
 
 Persistence Connection::persistence() const {
@@ -233,19 +246,24 @@ void Connection::expire() {
   advance();
 }
 
-void Connection::close_if_idle() {
-  if (state_ == State::head && input_.is_empty() && !is_sending_) close();
+void Connection::begin_stop() {
+  if (state_ == State::head && input_.is_empty() && !is_sending_) return close();
+  if (state_ != State::streaming) return;
+  end_stream_at_stop();
+  advance();
 }
 
 void Connection::close() {
   if (state_ == State::closed) return;
   if (is_deferred_) loop_.shared().in_flight.fetch_sub(1, std::memory_order_relaxed);
   is_deferred_ = false;
+  if (stream_ || (is_close_delimited_ && state_ == State::closing)) prepare_reset();
   state_ = State::closed;
   ++turn_;
   loop_.deadlines().cancel(*this);
   boost::system::error_code ignored;
   socket_.close(ignored);
+  if (stream_) std::exchange(stream_, nullptr)->close();
   retire_if_quiet();
 }
 

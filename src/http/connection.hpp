@@ -1,7 +1,9 @@
 // Connection: reads the requests of one client one after another and responds to them in order.
 //
 //   head ──► body ──► handling ──► head …        after a fault, a deadline or Connection: close, from each state:
-//                                                 ──► closing ──► lingering ──► closed
+//                        │           ▲            ──► closing ──► lingering ──► closed
+//                        ▼           │
+//                    streaming ──► stream_ended
 //
 // A connection parses the next request only after it has responded to the previous one; pipelined bytes wait in the
 // buffer. Responses to pipelined requests are sent together. Each request has a turn number. A reply whose turn is not
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "http/chunked.hpp"
@@ -34,13 +37,16 @@ class Connection : private Deadlines::Entry {
   void refuse(Socket socket);
   // Drops the response unless `turn` is the number of the request being handled.
   void answer(std::uint32_t turn, Response response);
+  // The stream of the current request is new, has bytes to send, or has ended. Closes the streams of earlier requests.
+  void on_stream(const std::shared_ptr<StreamBuffer>& stream);
   // Called when the deadline has passed.
   void expire();
-  void close_if_idle();
+  // The server stops: closes an idle connection, and ends a stream that does not end by itself.
+  void begin_stop();
   void close();
 
  private:
-  enum class State { head, body, handling, closing, lingering, closed };
+  enum class State { head, body, handling, streaming, stream_ended, closing, lingering, closed };
   enum class Phase { none, idle, head, body, write, linger };  // the operation that the deadline limits
   enum class Progress { complete, incomplete, refused };
 
@@ -60,6 +66,20 @@ class Connection : private Deadlines::Entry {
   Progress reject(const Error& error, std::optional<Duration> retry_after = std::nullopt);
   void append(const Response& response);
   Persistence persistence() const;
+  std::string cors_lines() const;
+
+  void begin_stream(const std::shared_ptr<StreamBuffer>& stream);
+  // Sends one batch of the stream. Further bytes notify the loop again, so one stream cannot occupy the loop.
+  void advance_stream();
+  void note_batch_sent();
+  void finish_stream();
+  void end_stream_at_stop();
+  // Continues with the next request, once no read is pending.
+  void leave_stream();
+  void read_ahead();
+  void on_read_ahead(const boost::system::error_code& error, std::size_t count);
+  // Makes close() send a reset instead of an orderly end.
+  void prepare_reset();
 
   void receive();
   void wait_for_bytes();
@@ -87,6 +107,7 @@ class Connection : private Deadlines::Entry {
   bool has_head_ = false;     // head_ is the head of the current request
   bool is_keep_alive_ = true;
   bool is_first_ = true;
+  bool is_close_delimited_ = false;  // the end of the connection is the end of the streamed body
   bool is_loopback_ = false;
   std::string remote_;
 
@@ -103,6 +124,9 @@ class Connection : private Deadlines::Entry {
   std::string sending_;  // being sent asynchronously
   std::size_t sent_bytes_ = 0;
   std::size_t lingered_bytes_ = 0;
+
+  std::shared_ptr<StreamBuffer> stream_;  // set while streaming
+  std::size_t batch_bytes_ = 0;           // bytes of the body in the batch being sent
 };
 
 }  // namespace latchkey::http

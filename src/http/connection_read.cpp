@@ -123,6 +123,14 @@ void Connection::on_received(const boost::system::error_code& error, std::size_t
   is_receiving_ = false;
   if (state_ == State::closed) {
     retire_if_quiet();
+  } else if (state_ == State::closing) {
+    // The last response is being sent. It may be a 408, because the deadline passed during this read.
+  } else if (state_ == State::streaming) {
+    on_read_ahead(error, count);
+  } else if (state_ == State::stream_ended) {
+    // An error of the client is reported again by the next read.
+    input_.note_received(count);
+    advance();
   } else if (error) {
     close();
   } else if (state_ == State::lingering) {
@@ -130,8 +138,6 @@ void Connection::on_received(const boost::system::error_code& error, std::size_t
     input_.clear();
     if (lingered_bytes_ > kLingerBytesMax) return close();
     wait_for_bytes();
-  } else if (state_ == State::closing) {
-    // The deadline passed during this read, and the response 408 is being sent.
   } else {
     if (state_ == State::body && !head_.is_chunked)
       body_bytes_read_ += count;

@@ -6,6 +6,7 @@
 #include <boost/asio/socket_base.hpp>
 
 #include "http/connection.hpp"
+#include "http/stream_buffer.hpp"
 #include "http/wire.hpp"
 
 namespace latchkey::http {
@@ -24,7 +25,9 @@ Loop::Loop(Shared& shared)
       io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       acceptor_(io_),
       deadlines_(shared.settings.tick, shared.clock.elapsed()),
-      reply_queue_(std::make_shared<ReplyQueue>(static_cast<ReplyQueue::Owner&>(*this))) {}
+      reply_queue_(std::make_shared<ReplyQueue>(
+          static_cast<ReplyQueue::Owner&>(*this),
+          StreamLimits{shared.settings.stream_high_water_bytes, shared.settings.stream_bytes_max})) {}
 
 Loop::~Loop() {
   reply_queue_->close();
@@ -65,7 +68,7 @@ void Loop::stop_accepting() {
   stop_by_ = shared_.clock.elapsed() + shared_.settings.stop_deadline;
   boost::system::error_code ignored;
   acceptor_.close(ignored);
-  for (const auto& connection : connections_) connection->close_if_idle();
+  for (const auto& connection : connections_) connection->begin_stop();
   stop_if_empty();
 }
 
@@ -130,9 +133,11 @@ bool Loop::deliver_inline(ReplyQueue::Entry& entry) {
 }
 
 void Loop::drain() {
-  reply_queue_->drain(entries_);
+  reply_queue_->drain(entries_, streams_);
   for (ReplyQueue::Entry& entry : entries_) answer(entry);
   entries_.clear();
+  for (const auto& stream : streams_) connections_[stream->ticket().slot]->on_stream(stream);
+  streams_.clear();
 }
 
 void Loop::answer(ReplyQueue::Entry& entry) {

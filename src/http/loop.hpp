@@ -87,6 +87,7 @@ class Loop final : private ReplyQueue::Owner {
   std::vector<std::unique_ptr<Connection>> connections_;  // by slot
   std::vector<std::uint32_t> vacant_slots_;
   std::vector<ReplyQueue::Entry> entries_;
+  std::vector<std::shared_ptr<StreamBuffer>> streams_;
   std::string date_;
   Instant date_second_{};
   Connection* handling_ = nullptr;  // the connection whose handler is on the stack

@@ -31,6 +31,9 @@ struct Settings {
   std::size_t connections_max = 10'000;  // a connection beyond it receives 503 and is closed
   std::size_t in_flight_max = 10'000;    // requests without a response yet; a request beyond it receives 503
 
+  std::size_t stream_high_water_bytes = 256 * 1024;  // a stream's buffer is full from this size on
+  std::size_t stream_bytes_max = 4 * 1024 * 1024;    // a stream whose buffer exceeds this is disconnected
+
   CorsSettings cors;  // off by default
 };
 

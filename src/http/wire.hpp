@@ -1,4 +1,4 @@
-// append_response: formats a response as the bytes of HTTP/1.1.
+// Formats responses as the bytes of HTTP/1.1.
 #pragma once
 
 #include <string>
@@ -24,6 +24,19 @@ struct WireOptions {
 
 // Appends head and body to `out`. Adds Content-Length, except for 204 and 304, where it is forbidden.
 void append_response(std::string& out, const Response& response, const WireOptions& options);
+
+// How the end of a streamed body is marked.
+enum class BodyEnd {
+  last_chunk,  // chunked transfer encoding
+  close,       // the end of the connection, for HTTP/1.0
+};
+
+// Appends the head of a response whose body is streamed.
+void append_stream_head(std::string& out, const Response& head, BodyEnd end, const WireOptions& options);
+
+// Appends a chunk of a chunked body. Appends nothing when `bytes` is empty, because an empty chunk is the last one.
+void append_chunk(std::string& out, std::string_view bytes);
+void append_last_chunk(std::string& out);
 
 std::string_view reason_phrase(int status);
 
