@@ -1,4 +1,4 @@
-// Character classes of HTTP (RFC 9110 §5.6.2) and comparison without case, both independent of the locale.
+// The character classes of HTTP (RFC 9110 §5.6.2) and comparison without case. Neither depends on the locale.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace latchkey::http {
 
 using CharSet = std::array<bool, 256>;
 
-// `extra` and all ASCII entries and digits.
+// The ASCII letters, the digits and the characters of `extra`.
 constexpr CharSet alphanumeric_and(std::string_view extra) {
   CharSet set{};
   for (char c = '0'; c <= '9'; ++c) set[static_cast<unsigned char>(c)] = true;
@@ -19,7 +19,8 @@ constexpr CharSet alphanumeric_and(std::string_view extra) {
 }
 
 inline constexpr CharSet kTokenChars = alphanumeric_and("!#$%&'*+-.^_`|~");
-// A host, a port and an IP literal; no comma, so that two joined Hosts are not one.
+// The characters of a host, a port or an IP literal. The comma is missing, so two Host headers that a proxy joined
+// are rejected.
 inline constexpr CharSet kHostChars = alphanumeric_and("-._~!$&'()*+;=:[]%");
 
 constexpr bool is_in(const CharSet& set, char c) { return set[static_cast<unsigned char>(c)]; }
@@ -27,7 +28,7 @@ constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_blank(char c) { return c == ' ' || c == '\t'; }
 constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
-// -1 when it is not a hexadecimal digit.
+// Returns -1 when `c` is not a hexadecimal digit.
 constexpr int hex_value(char c) {
   if (is_digit(c)) return c - '0';
   const char low = to_lower(c);

@@ -8,7 +8,7 @@
 namespace latchkey::http {
 namespace {
 
-constexpr std::size_t kDigitsMax = 15;              // what a 64-bit number holds, and one nibble to spare
+constexpr std::size_t kDigitsMax = 15;              // fits into 64 bits, with four bits to spare
 constexpr std::size_t kDroppedBytesMax = 4 * 1024;  // extensions and trailers of one body
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Reads a body sent with `Transfer-Encoding: chunked`, from pieces of any size.
+// ChunkedDecoder: decodes a body sent with `Transfer-Encoding: chunked`, from pieces of any size.
 //
-// Strict: sizes are hexadecimal digits only, every line ends with CR LF, nothing but CR LF follows a chunk. Extensions
-// and trailers are bounded and dropped. A fault is BAD_REQUEST; more bytes than `body_bytes_max` is BODY_TOO_LARGE,
-// said as soon as a chunk announces them. After a fault nothing more may be fed. Not safe from two threads.
+// The decoder is strict: a size consists of hexadecimal digits, every line ends with CR LF, and a chunk is followed by
+// CR LF alone. Extensions and trailers are bounded in size and ignored. A malformed body fails with BAD_REQUEST. A body
+// larger than `body_bytes_max` fails with BODY_TOO_LARGE as soon as a chunk's size exceeds the limit. After a failure
+// the decoder must not be fed again. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,8 @@ class ChunkedDecoder {
  public:
   explicit ChunkedDecoder(std::size_t body_bytes_max = 0) : body_bytes_max_(body_bytes_max) {}
 
-  // Appends what it decodes to `body`; says how many bytes it used: all of them unless the body ended within them.
+  // Appends the decoded bytes to `body` and returns how many bytes of `bytes` it used. It uses all of them, unless the
+  // body ends before.
   Result<std::size_t> feed(std::string_view bytes, std::string& body);
   bool is_done() const { return state_ == State::done; }
 
@@ -40,7 +42,7 @@ class ChunkedDecoder {
     done
   };
 
-  // The fault in this byte of a line, or nullptr.
+  // Reads one byte of the framing. Returns a description of the fault, or nullptr.
   const char* take(char c);
   const char* take_size(char c);
   const char* take_trailer(char c);

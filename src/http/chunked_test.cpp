@@ -85,7 +85,7 @@ TEST(Chunked, RefusesWhatIsHostile) {
 
 TEST(Chunked, HasLimits) {
   EXPECT_TRUE(decode("5\r\nhello\r\n5\r\nworld\r\n0\r\n\r\n", 1, 10)->is_done);
-  // said when the chunk is announced, before its bytes are there
+  // The decoder rejects the size line itself, before the bytes of the chunk arrive.
   EXPECT_EQ(decode("5\r\nhello\r\n6\r\n", 1, 10).error().code, Code::BODY_TOO_LARGE);
   EXPECT_EQ(decode("fffffffffffffff\r\n", 1, 10).error().code, Code::BODY_TOO_LARGE);
   EXPECT_FALSE(decode("1;" + std::string(5000, 'x'), 100));

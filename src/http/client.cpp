@@ -20,23 +20,23 @@
 
 namespace latchkey::http {
 
-// One call on its way: the deadline and the steps.
+// One call: its deadline, and the steps connect, send and receive.
 class Client::Exchange {
  public:
   Exchange(Client& client, Duration timeout) : client_(client), deadline_(client.clock_->elapsed() + timeout) {}
 
   Result<void> connect();
-  // Whether the kept connection can still be used: a server that closed it, or spoke unasked, is left.
+  // Whether the open connection can be reused. It cannot when the server closed it or sent bytes without a request.
   bool is_usable() const;
   Result<void> send(std::string_view bytes);
   Result<ClientResponse> receive(bool has_body);
   bool has_sent() const { return has_sent_; }
 
  private:
-  // Whether `events` came before the deadline.
+  // Waits for `events`. Returns false when the deadline passes first.
   bool wait_for(short events) const;
   Result<void> connect_to(const addrinfo& address);
-  // Appends to input_; false at the end of the stream.
+  // Appends received bytes to input_. Returns false when the server has closed the connection.
   Result<bool> receive_some();
   Result<void> receive_body(const ResponseHead& head, std::size_t head_bytes, ClientResponse& response);
   Result<void> receive_chunks(std::size_t head_bytes, std::string& body);
@@ -110,10 +110,11 @@ Result<void> Client::Exchange::send(std::string_view bytes) {
     if (errno == EINTR) continue;
     const bool must_wait = errno == EAGAIN || errno == EWOULDBLOCK;
     if (must_wait && wait_for(POLLOUT)) continue;
-    // A server that refuses early (413) answers and closes while we still send: its answer may be there to read.
+    // A server that rejects a request early (413) responds and closes the connection before it has read the body. The
+    // send fails then, but the response may have arrived.
     if (has_sent_ && !must_wait) return {};
     return fail(has_sent_ ? Code::REPLY_LOST : Code::SERVER_UNREACHABLE,
-                must_wait ? "the request could not be sent in time" : "the connection broke");
+                must_wait ? "the request could not be sent in time" : "the connection was lost");
   }
   return {};
 }
@@ -129,8 +130,8 @@ Result<bool> Client::Exchange::receive_some() {
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK)
-      return fail(Code::REPLY_LOST, std::string("the connection broke: ") + std::strerror(errno));
-    if (!wait_for(POLLIN)) return fail(Code::REPLY_LOST, "no whole reply in time");
+      return fail(Code::REPLY_LOST, std::string("the connection was lost: ") + std::strerror(errno));
+    if (!wait_for(POLLIN)) return fail(Code::REPLY_LOST, "no complete response arrived in time");
   }
 }
 
@@ -141,14 +142,14 @@ Result<ClientResponse> Client::Exchange::receive(bool has_body) {
     const Result<std::size_t> parsed = parse_response_head(input_, head);
     if (!parsed) return std::unexpected(parsed.error());
     if (*parsed != 0 && head.status < 200 && head.status != 101) {
-      input_.erase(0, *parsed);  // 100 Continue and its like
+      input_.erase(0, *parsed);  // an interim response, such as 100 Continue
       continue;
     }
     head_bytes = *parsed;
     if (head_bytes != 0) break;
     const Result<bool> more = receive_some();
     if (!more) return std::unexpected(more.error());
-    if (!*more) return fail(Code::REPLY_LOST, "the server closed the connection without a reply");
+    if (!*more) return fail(Code::REPLY_LOST, "the server closed the connection without a response");
   }
   ClientResponse response{.status = head.status};
   for (const Field& field : head.fields)
@@ -157,7 +158,7 @@ Result<ClientResponse> Client::Exchange::receive(bool has_body) {
   const bool has_end = is_empty || head.is_chunked || head.content_length;
   if (!is_empty)
     if (const Result<void> body = receive_body(head, head_bytes, response); !body) return std::unexpected(body.error());
-  if (!head.keeps_alive || !has_end) client_.disconnect();
+  if (!head.is_keep_alive || !has_end) client_.disconnect();
   return response;
 }
 
@@ -165,18 +166,19 @@ Result<void> Client::Exchange::receive_body(const ResponseHead& head, std::size_
                                             ClientResponse& response) {
   if (head.is_chunked) return receive_chunks(head_bytes, response.body);
   const std::size_t max = client_.reply_bytes_max_;
-  const auto too_large = [] { return fail(Code::REPLY_LOST, "the reply is larger than the client accepts"); };
+  const auto too_large = [] { return fail(Code::REPLY_LOST, "the response is larger than the client accepts"); };
   if (head.content_length.value_or(0) > max) return too_large();
   const std::optional<std::uint64_t> length = head.content_length;
   input_.erase(0, head_bytes);
   while (!length || input_.size() < *length) {
     const Result<bool> more = receive_some();
     if (!more) return std::unexpected(more.error());
-    if (!*more && length) return fail(Code::REPLY_LOST, "the server closed the connection within its reply");
+    if (!*more && length)
+      return fail(Code::REPLY_LOST, "the server closed the connection before the end of its response");
     if (input_.size() > max) return too_large();
     if (!*more) break;
   }
-  if (length && input_.size() > *length) return fail(Code::REPLY_LOST, "the server sent more than its reply");
+  if (length && input_.size() > *length) return fail(Code::REPLY_LOST, "the server sent bytes after its response");
   response.body = std::move(input_);
   return {};
 }
@@ -186,12 +188,12 @@ Result<void> Client::Exchange::receive_chunks(std::size_t head_bytes, std::strin
   input_.erase(0, head_bytes);
   for (;;) {
     const Result<std::size_t> used = decoder.feed(input_, body);
-    if (!used) return fail(Code::REPLY_LOST, "the reply cannot be understood: " + used.error().detail);
+    if (!used) return fail(Code::REPLY_LOST, "the response is malformed: " + used.error().detail);
     if (decoder.is_done()) return {};
     input_.clear();
     const Result<bool> more = receive_some();
     if (!more) return std::unexpected(more.error());
-    if (!*more) return fail(Code::REPLY_LOST, "the server closed the connection within its reply");
+    if (!*more) return fail(Code::REPLY_LOST, "the server closed the connection before the end of its response");
   }
 }
 
@@ -259,11 +261,11 @@ Result<ClientResponse> Client::call(std::string_view method, std::string_view ta
   const Result<std::string> request = format_request(url_, method, target, headers, body);
   if (!request) return std::unexpected(request.error());
   Exchange exchange(*this, timeout);
-  const bool is_kept = exchange.is_usable();
-  if (!is_kept)
+  const bool is_reused = exchange.is_usable();
+  if (!is_reused)
     if (const Result<void> connected = exchange.connect(); !connected) return std::unexpected(connected.error());
   Result<void> sent = exchange.send(*request);
-  if (!sent && is_kept && !exchange.has_sent()) {
+  if (!sent && is_reused && !exchange.has_sent()) {
     if (const Result<void> connected = exchange.connect(); !connected) return std::unexpected(connected.error());
     sent = exchange.send(*request);
   }

@@ -1,11 +1,12 @@
 // Client: a blocking HTTP/1.1 client for the command line. http:// only.
 //
-// Keeps its connection between calls. A request is sent once: when a kept connection turns out to be closed before any
-// byte went out, the client connects anew; once a byte was handed to the kernel it never sends again, and says
-// REPLY_LOST instead, for the server may have done what was asked. Not safe from two threads.
+// The client reuses its connection for the next call. It sends each request at most once. When the server closed a
+// reused connection before any byte was sent, the client connects again. Once the kernel has accepted a byte, the
+// client does not send again: it fails with REPLY_LOST, because the server may have executed the request. One thread at
+// a time.
 //
-// Errors: SERVER_UNREACHABLE (nothing was sent), REPLY_LOST (no whole, well-formed reply came in time),
-// INVALID_ARGUMENT (URL or header). A status of 400 and above is a reply, not an error.
+// Errors: SERVER_UNREACHABLE (nothing was sent), REPLY_LOST (no complete, well-formed response arrived in time),
+// INVALID_ARGUMENT (URL or header). A status of 400 and above is a response, not an error.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ namespace latchkey::http {
 struct Url {
   std::string host;  // an IPv6 address without its brackets
   std::uint16_t port = 80;
-  std::string authority;  // host and port as the Host header has them
-  std::string path;       // what stands before a call's target; empty or "/…" without a slash at its end
+  std::string authority;  // the value of the Host header: host and port
+  std::string path;       // prefix of every target; empty, or "/…" without a slash at its end
 };
 
 // "http://host[:port][/path]", without user, query or fragment.
@@ -41,7 +42,7 @@ struct ClientResponse {
   std::vector<ClientHeader> headers;
   std::string body;
 
-  // The first header of that name, in any case.
+  // Finds the first header of that name, ignoring case.
   std::optional<std::string_view> find(std::string_view name) const;
 };
 
@@ -52,7 +53,7 @@ class Client {
   Client(Client&& other) noexcept;
   Client& operator=(Client&& other) noexcept;
 
-  // `target` begins with a slash. Content-Length, Host and Connection are the client's business.
+  // `target` begins with a slash. The client adds Host and Content-Length itself.
   Result<ClientResponse> call(std::string_view method, std::string_view target, std::span<const ClientHeader> headers,
                               std::string_view body, Duration timeout);
 

@@ -8,23 +8,24 @@
 #include <exception>
 
 #include "http/problem.hpp"
+#include "http/stream_buffer.hpp"
 #include "http/target.hpp"
 
 namespace latchkey::http {
 namespace {
 
-constexpr std::size_t kFlushBytes = 64 * 1024;  // answers to pipelined requests are sent when they reach this
-constexpr std::size_t kKeptBytes = 16 * 1024;   // larger buffers are given back after use
+constexpr std::size_t kFlushBytes = 64 * 1024;  // responses to pipelined requests are sent when they reach this size
+constexpr std::size_t kBufferBytesMax = 16 * 1024;  // larger buffers are freed after use
 
-// An IPv4 client of an IPv6 listener is called by its IPv4 address.
+// Returns the IPv4 address of an IPv4 client that connected to an IPv6 listener.
 asio::ip::address plain(const asio::ip::address& address) {
   if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
   return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6());
 }
 
-void give_back(std::string& buffer) {
+void release(std::string& buffer) {
   buffer.clear();
-  if (buffer.capacity() > kKeptBytes) buffer.shrink_to_fit();
+  if (buffer.capacity() > kBufferBytesMax) buffer.shrink_to_fit();
 }
 
 }  // namespace
@@ -38,9 +39,9 @@ void Connection::open(Socket socket) {
   is_loopback_ = !error && peer.is_loopback();
   state_ = State::head;
   phase_ = Phase::none;
-  is_first_ = keeps_alive_ = true;
-  has_head_ = is_deferred_ = false;
-  lingered_bytes_ = 0;
+  is_first_ = is_keep_alive_ = true;
+  has_head_ = is_deferred_ = is_close_delimited_ = false;
+  lingered_bytes_ = batch_bytes_ = 0;
 }
 
 void Connection::serve(Socket socket) {
@@ -50,7 +51,7 @@ void Connection::serve(Socket socket) {
 
 void Connection::refuse(Socket socket) {
   open(std::move(socket));
-  reject({Code::OVERLOADED, "the server has as many connections as it accepts"}, std::chrono::seconds{1});
+  reject({Code::OVERLOADED, "the server has reached its limit of connections"}, std::chrono::seconds{1});
   advance();
 }
 
@@ -68,6 +69,16 @@ void Connection::advance() {
         }
         if (out_.size() >= kFlushBytes) flush();
         break;
+      case State::streaming:
+        advance_stream();
+        if (state_ == State::streaming) return;
+        break;
+      case State::stream_ended:
+        flush();
+        if (is_sending_ || state_ == State::closed) return;
+        leave_stream();
+        if (state_ != State::head) return;
+        break;
       case State::closing:
         flush();
         if (is_sending_ || state_ == State::closed) return;
@@ -83,7 +94,7 @@ void Connection::advance() {
   }
 }
 
-// ---- answering ----
+// ---- responding ----
 
 void Connection::dispatch() {
   state_ = State::handling;
@@ -111,9 +122,9 @@ void Connection::dispatch() {
 void Connection::call_handler(Request& request) {
   loop_.enter_handler(*this);
   try {
-    loop_.shared().handler(request, Reply(loop_.mailbox(), Ticket{slot_, turn_}));
+    loop_.shared().handler(request, Reply(loop_.reply_queue(), Ticket{slot_, turn_}));
   } catch (const std::exception& thrown) {
-    // The Reply has answered 500 as it was unwound, unless the handler had given it away.
+    // The destructor of the Reply has sent 500, unless the handler moved the Reply elsewhere.
     spdlog::error("http: a handler threw: {}", thrown.what());
   }
   loop_.leave_handler();
@@ -135,10 +146,10 @@ Request Connection::view_request() {
 
 void Connection::answer(std::uint32_t turn, Response response) {
   if (state_ != State::handling || turn != turn_) return;
-  keeps_alive_ = head_.keeps_alive && !loop_.is_stopping();
+  is_keep_alive_ = head_.is_keep_alive && !loop_.is_stopping();
   append(response);
-  state_ = keeps_alive_ ? State::head : State::closing;
-  if (in_handler_) return;  // dispatch() goes on
+  state_ = is_keep_alive_ ? State::head : State::closing;
+  if (in_handler_) return;  // dispatch() continues
   is_deferred_ = false;
   loop_.shared().in_flight.fetch_sub(1, std::memory_order_relaxed);
   finish_request();
@@ -149,28 +160,30 @@ void Connection::finish_request() {
   input_.consume(request_bytes_);
   has_head_ = is_first_ = false;
   body_view_ = {};
-  if (!body_.empty()) give_back(body_);
+  if (!body_.empty()) release(body_);
   if (input_.is_empty()) input_.clear();
 }
 
 void Connection::append(const Response& response) {
-  std::string cors_lines;
-  if (has_head_ && loop_.shared().cors.is_on())
-    cors_lines = loop_.shared().cors.header_lines(find_field(head_.fields, "origin").value_or(""));
   append_response(out_, response,
                   {.omits_body = has_head_ && head_.method == "HEAD",
                    .persistence = persistence(),
                    .date = loop_.date(),
-                   .extra_lines = cors_lines});
+                   .extra_lines = cors_lines()});
+}
+
+std::string Connection::cors_lines() const {
+  if (!has_head_ || !loop_.shared().cors.is_on()) return {};
+  return loop_.shared().cors.header_lines(find_field(head_.fields, "origin").value_or(""));
 }
 
 Persistence Connection::persistence() const {
-  if (!keeps_alive_) return Persistence::close;
-  return head_.is_http_1_0 ? Persistence::say_keep : Persistence::keep;
+  if (!is_keep_alive_) return Persistence::close;
+  return head_.is_http_1_0 ? Persistence::keep_alive : Persistence::persistent;
 }
 
 Connection::Progress Connection::reject(const Error& error, std::optional<Duration> retry_after) {
-  keeps_alive_ = false;
+  is_keep_alive_ = false;
   append(make_problem(error, {}, retry_after));
   state_ = State::closing;
   return Progress::refused;
@@ -192,7 +205,7 @@ void Connection::flush() {
     arm(Phase::write, loop_.shared().settings.write_deadline + time_for(sending_.size()));
     send_rest();
   }
-  give_back(out_);
+  release(out_);
 }
 
 void Connection::send_rest() {
@@ -204,7 +217,7 @@ void Connection::send_rest() {
     if (error) return close();
     sent_bytes_ += count;
     if (sent_bytes_ < sending_.size()) return send_rest();
-    give_back(sending_);
+    release(sending_);
     disarm();
     advance();
   });
@@ -213,7 +226,7 @@ void Connection::send_rest() {
 // ---- ending ----
 
 void Connection::linger() {
-  // Closed with bytes unread, the kernel would reset the connection and the client might never see our answer.
+  // When a socket is closed with unread bytes, the kernel resets the connection and the client may lose the response.
   state_ = State::lingering;
   boost::system::error_code error;
   socket_.shutdown(Socket::shutdown_send, error);
@@ -233,28 +246,33 @@ void Connection::expire() {
   advance();
 }
 
-void Connection::close_if_idle() {
-  if (state_ == State::head && input_.is_empty() && !is_sending_) close();
+void Connection::begin_stop() {
+  if (state_ == State::head && input_.is_empty() && !is_sending_) return close();
+  if (state_ != State::streaming) return;
+  end_stream_at_stop();
+  advance();
 }
 
 void Connection::close() {
   if (state_ == State::closed) return;
   if (is_deferred_) loop_.shared().in_flight.fetch_sub(1, std::memory_order_relaxed);
   is_deferred_ = false;
+  if (stream_ || (is_close_delimited_ && state_ == State::closing)) prepare_reset();
   state_ = State::closed;
   ++turn_;
   loop_.deadlines().cancel(*this);
   boost::system::error_code ignored;
   socket_.close(ignored);
+  if (stream_) std::exchange(stream_, nullptr)->close();
   retire_if_quiet();
 }
 
 void Connection::retire_if_quiet() {
   if (is_receiving_ || is_sending_) return;
   input_.clear();
-  give_back(body_);
-  give_back(out_);
-  give_back(sending_);
+  release(body_);
+  release(out_);
+  release(sending_);
   loop_.retire(*this);
 }
 

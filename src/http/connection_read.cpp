@@ -1,4 +1,4 @@
-// Connection's reading side: head, body, and waiting for more of either.
+// The part of Connection that reads requests.
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 
@@ -7,10 +7,11 @@
 namespace latchkey::http {
 namespace {
 
-constexpr std::size_t kReadBytesMin = 2 * 1024;    // room for one read
-constexpr std::size_t kChunkReadBytes = 8 * 1024;  // the same, within a chunked body
-constexpr std::size_t kBodyStepBytes = 64 * 1024;  // a body's string grows by what arrives, not by what was promised
-constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;  // what a client may still send us after our last answer
+constexpr std::size_t kReadBytesMin = 2 * 1024;    // space for one read
+constexpr std::size_t kChunkReadBytes = 8 * 1024;  // space for one read of a chunked body
+constexpr std::size_t kBodyStepBytes =
+    64 * 1024;  // the body's string grows with the bytes that arrive, not to the announced length
+constexpr std::size_t kLingerBytesMax = 4 * 1024 * 1024;  // limit of bytes ignored after the last response
 
 }  // namespace
 
@@ -18,8 +19,8 @@ Connection::Progress Connection::read_request() { return state_ == State::head ?
 
 Connection::Progress Connection::read_head() {
   const HeadLimits& limits = loop_.shared().settings.head;
-  // An incomplete head is read again only when another line has ended: a client that sends byte by byte costs us
-  // little.
+  // An incomplete head is parsed again only after another line has ended, so a client that sends single bytes does not
+  // cause a parse for each byte.
   const std::size_t size_now = input_.bytes().size();
   const std::string_view fresh = input_.unscanned();
   const std::size_t size_before = size_now - fresh.size();
@@ -100,17 +101,17 @@ void Connection::receive() {
 void Connection::wait_for_bytes() {
   asio::mutable_buffer buffer;
   if (state_ == State::body && !head_.is_chunked) {
-    // Straight into the body, and never beyond its end.
+    // Reads directly into the body, and not beyond its end.
     const std::size_t left = *head_.content_length - body_bytes_read_;
     if (body_.size() - body_bytes_read_ < std::min(left, kBodyStepBytes))
       body_.resize(body_bytes_read_ + std::min(left, std::max(kBodyStepBytes, body_bytes_read_)));
     buffer = asio::buffer(body_.data() + body_bytes_read_, body_.size() - body_bytes_read_);
   } else {
     const std::size_t wanted = state_ == State::body ? kChunkReadBytes : kReadBytesMin;
-    const bool moves = input_.room().size() < wanted;
+    const bool is_moved = input_.room().size() < wanted;
     input_.make_room(wanted);
-    // The head's views went with the old place; the same bytes parse the same.
-    if (moves && state_ == State::body) (void)parse_head(input_.bytes(), loop_.shared().settings.head, head_);
+    // make_room() moved the bytes, so the views of head_ are invalid. Parsing the same bytes again restores them.
+    if (is_moved && state_ == State::body) (void)parse_head(input_.bytes(), loop_.shared().settings.head, head_);
     buffer = asio::buffer(input_.room().data(), input_.room().size());
   }
   is_receiving_ = true;
@@ -122,6 +123,14 @@ void Connection::on_received(const boost::system::error_code& error, std::size_t
   is_receiving_ = false;
   if (state_ == State::closed) {
     retire_if_quiet();
+  } else if (state_ == State::closing) {
+    // The last response is being sent. It may be a 408, because the deadline passed during this read.
+  } else if (state_ == State::streaming) {
+    on_read_ahead(error, count);
+  } else if (state_ == State::stream_ended) {
+    // An error of the client is reported again by the next read.
+    input_.note_received(count);
+    advance();
   } else if (error) {
     close();
   } else if (state_ == State::lingering) {
@@ -129,8 +138,6 @@ void Connection::on_received(const boost::system::error_code& error, std::size_t
     input_.clear();
     if (lingered_bytes_ > kLingerBytesMax) return close();
     wait_for_bytes();
-  } else if (state_ == State::closing) {
-    // Its deadline passed while it read, and the answer that says so is still being sent.
   } else {
     if (state_ == State::body && !head_.is_chunked)
       body_bytes_read_ += count;

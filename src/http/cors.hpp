@@ -1,4 +1,4 @@
-// Cross-origin requests (the Fetch standard's CORS protocol), by configuration; off while no origin is listed.
+// Cors: cross-origin requests (the CORS protocol of the Fetch standard). Off while the settings list no origin.
 #pragma once
 
 #include <optional>
@@ -13,22 +13,22 @@ namespace latchkey::http {
 
 struct CorsSettings {
   std::vector<std::string> origins;  // exact, such as "https://app.example.com", or "*" for all; empty turns CORS off
-  std::string methods = "GET, POST, PUT, PATCH, DELETE, OPTIONS";  // what a preflight allows
-  std::string headers =                                            // which request headers a preflight allows
+  std::string methods = "GET, POST, PUT, PATCH, DELETE, OPTIONS";  // methods that a preflight allows
+  std::string headers =                                            // request headers that a preflight allows
       "authorization, content-type, idempotency-key, latchkey-tenant, x-client-info, apikey";
-  std::string exposed_headers = "idempotent-replayed, location, retry-after";  // what scripts may read
-  Duration max_age = std::chrono::hours{2};                                    // how long a preflight may be remembered
+  std::string exposed_headers = "idempotent-replayed, location, retry-after";  // response headers that scripts may read
+  Duration max_age = std::chrono::hours{2};  // how long a browser may cache a preflight
 };
 
-// Immutable: safe from any thread.
+// Immutable, so any thread may call it.
 class Cors {
  public:
   explicit Cors(CorsSettings settings);
 
   bool is_on() const { return !settings_.origins.empty(); }
-  // The answer to a preflight of a listed origin; none for every other request.
+  // Returns the response to a preflight of a listed origin, and nothing for every other request.
   std::optional<Response> answer_preflight(const Request& request) const;
-  // Header lines for the response to a request of this origin; empty when it is not listed.
+  // Returns the header lines for a response to this origin. Empty when the origin is not listed.
   std::string header_lines(std::string_view origin) const;
 
  private:

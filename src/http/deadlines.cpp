@@ -10,7 +10,7 @@ Deadlines::Deadlines(Duration tick, Duration now)
 }
 
 void Deadlines::set(Entry& entry, Duration now, Duration after) {
-  // One tick more than the quotient: the current tick has partly passed, and a deadline must not come early.
+  // The current tick has partly passed, so one tick is added. Otherwise the deadline would expire early.
   const auto ticks = static_cast<std::uint64_t>(std::max<std::int64_t>(after.count(), 0) / tick_ms_) + 2;
   const std::uint64_t due_tick = std::max(static_cast<std::uint64_t>(now.count() / tick_ms_), now_tick_) + ticks;
   entry.due_tick = due_tick;
@@ -39,7 +39,7 @@ void Deadlines::link(Entry& entry) {
 
 void Deadlines::advance(Duration now, const std::function<void(Entry&)>& expire) {
   const auto target = static_cast<std::uint64_t>(now.count() / tick_ms_);
-  // After a pause longer than the wheel, one turn visits every slot.
+  // After a pause longer than the wheel, one round visits every slot.
   if (target > now_tick_ + kSlots) now_tick_ = target - kSlots;
   while (now_tick_ < target) {
     ++now_tick_;
@@ -50,7 +50,7 @@ void Deadlines::advance(Duration now, const std::function<void(Entry&)>& expire)
 void Deadlines::visit_slot(const std::function<void(Entry&)>& expire) {
   Entry& head = slots_[now_tick_ % kSlots];
   if (head.next == &head) return;
-  // A list of its own, so that entries set meanwhile are not visited again in this round.
+  // The entries are moved to a separate list, so entries that `expire` sets are not visited in this round.
   Entry due{.previous = head.previous, .next = head.next};
   due.previous->next = due.next->previous = &due;
   head.previous = head.next = &head;

@@ -1,7 +1,7 @@
-// A coarse deadline wheel: setting a deadline is a store, so no operation needs a timer of its own.
+// Deadlines: a timer wheel with coarse ticks. Setting a deadline is one store, so no operation needs its own timer.
 //
-// An entry expires at the first advance() at or after its deadline. Moving a deadline later does not move the entry: it
-// is looked at again when its old slot comes round. One thread only.
+// An entry expires at the first advance() at or after its deadline. An entry whose deadline is moved to a later time
+// stays in its slot; advance() moves it when it visits the slot. One thread only.
 #pragma once
 
 #include <array>
@@ -14,24 +14,24 @@ namespace latchkey::http {
 
 class Deadlines {
  public:
-  // Embedded in its owner; must be cancelled or expired before it is destroyed.
+  // A member or base of the object that has the deadline. Must be cancelled or expired before it is destroyed.
   struct Entry {
     Entry* previous = nullptr;
     Entry* next = nullptr;
-    std::uint64_t due_tick = 0;   // when it expires; kNever when it must not
-    std::uint64_t slot_tick = 0;  // when it is looked at; never after due_tick
+    std::uint64_t due_tick = 0;   // tick of the deadline; kNever while suspended
+    std::uint64_t slot_tick = 0;  // tick at which advance() visits it; never after due_tick
   };
 
   explicit Deadlines(Duration tick, Duration now);
 
-  // `now` is asked for, not taken from the last advance(): a loop that was held up must not count that against whom it
-  // only then heard.
+  // The caller passes the current time. The time of the last advance() may be old when the thread was delayed, and a
+  // client that connected after the delay would expire early.
   void set(Entry& entry, Duration now, Duration after);
-  // As set(never): a store.
+  // The entry does not expire until it is set again.
   void suspend(Entry& entry) { entry.due_tick = kNever; }
-  // Takes the entry out of the wheel.
+  // Removes the entry from the wheel.
   void cancel(Entry& entry);
-  // Calls `expire` for each entry whose deadline has passed, out of the wheel already. It may set and cancel any entry.
+  // Removes each entry whose deadline has passed and calls `expire` with it. `expire` may set and cancel any entry.
   void advance(Duration now, const std::function<void(Entry&)>& expire);
 
  private:

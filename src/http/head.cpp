@@ -11,7 +11,7 @@ namespace {
 
 enum class Step { done, more, bad };
 
-// Headers that frame the message or that a second copy would make ambiguous.
+// Headers that must not be repeated, because two copies would be ambiguous.
 enum Seen : unsigned {
   kHost = 1,
   kContentLength = 2,
@@ -43,7 +43,7 @@ class HeadReader {
     head_.fields.clear();
     head_.content_length.reset();
     head_.is_chunked = head_.is_http_1_0 = head_.expects_continue = false;
-    head_.keeps_alive = true;
+    head_.is_keep_alive = true;
   }
 
   Step bad(const char* fault, Code code = Code::BAD_REQUEST) {
@@ -53,7 +53,7 @@ class HeadReader {
 
   Step too_large(const char* fault) { return bad(fault, Code::HEADERS_TOO_LARGE); }
 
-  // What is there so far is in order; is there room for the rest?
+  // Checks the limits of a head that is valid so far but not complete.
   Step check_room() {
     const auto size = static_cast<std::size_t>(end_ - begin_);
     if (in_request_line_ && size > limits_.request_line_bytes_max) return too_large("the request line is too long");
@@ -86,7 +86,7 @@ class HeadReader {
     if (at_[0] != '\r' || at_[1] != '\n') return bad("the request line does not end with CR LF");
     at_ += 2;
     head_.is_http_1_0 = minor == '0';
-    head_.keeps_alive = !head_.is_http_1_0;
+    head_.is_keep_alive = !head_.is_http_1_0;
     in_request_line_ = false;
     if (static_cast<std::size_t>(at_ - begin_) > limits_.request_line_bytes_max)
       return too_large("the request line is too long");
@@ -130,7 +130,8 @@ class HeadReader {
     return Step::done;
   }
 
-  // Headers that the gate itself must understand, told apart by length first.
+  // Processes the headers that affect parsing. The length selects the candidates, which is cheaper than comparing
+  // names.
   Step note(std::string_view name, std::string_view value) {
     switch (name.size()) {
       case 4:
@@ -187,7 +188,7 @@ class HeadReader {
       const std::size_t comma = value.find(',');
       const std::string_view option = trim_blanks(value.substr(0, comma));
       if (equals_ignoring_case(option, "close")) closes_ = true;
-      if (equals_ignoring_case(option, "keep-alive")) head_.keeps_alive = true;
+      if (equals_ignoring_case(option, "keep-alive")) head_.is_keep_alive = true;
       value = comma == std::string_view::npos ? std::string_view{} : value.substr(comma + 1);
     }
     return Step::done;
@@ -213,7 +214,7 @@ class HeadReader {
   }
 
   Step check_framing() {
-    if (closes_) head_.keeps_alive = false;
+    if (closes_) head_.is_keep_alive = false;
     if (!(seen_ & kHost) && !head_.is_http_1_0) return bad("Host is missing");
     if ((seen_ & kTransferEncoding) && (seen_ & kContentLength))
       return bad("both Transfer-Encoding and Content-Length");

@@ -24,7 +24,7 @@ TEST(Head, ReadsARequest) {
   EXPECT_EQ(head.target, "/v1/runs?a=b");
   EXPECT_EQ(head.content_length, 12u);
   EXPECT_FALSE(head.is_chunked);
-  EXPECT_TRUE(head.keeps_alive);
+  EXPECT_TRUE(head.is_keep_alive);
   EXPECT_TRUE(head.expects_continue);
   EXPECT_EQ(head.fields.size(), 6u);
   EXPECT_EQ(find_field(head.fields, "x-NOTE"), "two words");
@@ -34,18 +34,18 @@ TEST(Head, ReadsARequest) {
 }
 
 TEST(Head, KnowsWhetherToKeepAlive) {
-  const auto keeps = [](const char* version, const char* connection) {
+  const auto is_persistent = [](const char* version, const char* connection) {
     Head head;
     const std::string bytes = std::string("GET / HTTP/") + version + "\r\nHost: a\r\n" + connection + "\r\n";
     EXPECT_TRUE(parse_head(bytes, kLimits, head)) << bytes;
-    return head.keeps_alive;
+    return head.is_keep_alive;
   };
-  EXPECT_TRUE(keeps("1.1", ""));
-  EXPECT_FALSE(keeps("1.1", "Connection: close\r\n"));
-  EXPECT_FALSE(keeps("1.1", "Connection: keep-alive\r\nconnection: x , CLOSE\r\n"));
-  EXPECT_FALSE(keeps("1.1", "Connection: close\r\nConnection: keep-alive\r\n"));
-  EXPECT_FALSE(keeps("1.0", ""));
-  EXPECT_TRUE(keeps("1.0", "Connection: keep-alive\r\n"));
+  EXPECT_TRUE(is_persistent("1.1", ""));
+  EXPECT_FALSE(is_persistent("1.1", "Connection: close\r\n"));
+  EXPECT_FALSE(is_persistent("1.1", "Connection: keep-alive\r\nconnection: x , CLOSE\r\n"));
+  EXPECT_FALSE(is_persistent("1.1", "Connection: close\r\nConnection: keep-alive\r\n"));
+  EXPECT_FALSE(is_persistent("1.0", ""));
+  EXPECT_TRUE(is_persistent("1.0", "Connection: keep-alive\r\n"));
 }
 
 TEST(Head, IsResetBetweenRequests) {
@@ -90,7 +90,7 @@ struct Hostile {
 using namespace std::string_view_literals;
 
 const Hostile kHostile[] = {
-    // two ideas of the body's length
+    // two lengths of the body
     {"CL and TE", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"},
     {"TE and CL", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n"},
     {"two CL", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n"},
@@ -114,7 +114,7 @@ const Hostile kHostile[] = {
     {"TE empty", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding:\r\n\r\n"},
     {"TE vertical tab", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: \vchunked\r\n\r\n"},
     {"TE in 1.0", "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"},
-    // lines that end or begin in two ways
+    // ambiguous line ends
     {"bare LF lines", "GET / HTTP/1.1\nHost: a\n\n"},
     {"bare LF after a header", "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n"},
     {"bare LF at the end", "GET / HTTP/1.1\r\nHost: a\r\n\n"},

@@ -5,6 +5,7 @@
 
 #include "http/cors.hpp"
 #include "http/deadlines.hpp"
+#include "http/event_stream.hpp"
 #include "http/problem.hpp"
 #include "http/reply.hpp"
 #include "http/target.hpp"
@@ -68,6 +69,33 @@ TEST(Wire, FormatsResponses) {
   out.clear();
   append_response(out, {.status = 204}, {});
   EXPECT_EQ(out, "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+TEST(Wire, FormatsStreams) {
+  std::string out;
+  append_stream_head(out, {.content_type = "text/plain"}, BodyEnd::last_chunk, {.date = "now"});
+  EXPECT_EQ(out, "HTTP/1.1 200 OK\r\nDate: now\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n");
+  out.clear();
+  append_stream_head(out, {}, BodyEnd::close, {.persistence = Persistence::close});
+  EXPECT_EQ(out, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+  out.clear();
+  append_stream_head(out, {.status = 204}, BodyEnd::last_chunk, {});
+  EXPECT_EQ(out, "HTTP/1.1 204 No Content\r\n\r\n");
+  out.clear();
+  append_chunk(out, std::string(26, 'x'));
+  append_chunk(out, "");
+  append_last_chunk(out);
+  EXPECT_EQ(out, "1a\r\n" + std::string(26, 'x') + "\r\n0\r\n\r\n");
+}
+
+TEST(EventStream, FormatsEvents) {
+  EXPECT_EQ(format_event({.data = "x"}), "data: x\n\n");
+  EXPECT_EQ(format_event({.id = "7", .event = "run", .data = "{}"}), "id: 7\nevent: run\ndata: {}\n\n");
+  EXPECT_EQ(format_event({.data = "a\nb\r\nc\rd\n"}), "data: a\ndata: b\ndata: c\ndata: d\ndata: \n\n");
+  EXPECT_EQ(format_event({.id = "1\ndata: y", .data = ""}), "id: 1 data: y\ndata: \n\n");
+  EXPECT_EQ(format_comment(), ": \n\n");
+  EXPECT_EQ(format_comment("a\nb"), ": a\n: b\n\n");
+  EXPECT_EQ(event_stream_head().content_type, "text/event-stream");
 }
 
 TEST(Wire, CannotBeSplitByAHeader) {
@@ -165,6 +193,8 @@ TEST(Deadlines, CountFromWhenTheyWereSetThoughTheLoopWasHeldUp) {
 class Recorder final : public ReplySink {
  public:
   void deliver(Ticket, Response response) override { statuses.push_back(response.status); }
+  void notify(std::shared_ptr<StreamBuffer>) override {}
+  StreamLimits stream_limits() const override { return {}; }
   std::vector<int> statuses;
 };
 

@@ -1,6 +1,6 @@
-// Input: a connection's receive buffer, bytes in at the end and out at the front.
+// Input: the receive buffer of a connection. Bytes are appended at the end and consumed at the front.
 //
-// Views of bytes() stay valid until make_room() or clear(). One thread only.
+// Views of bytes() are valid until make_room() or clear(). One thread only.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Input {
  public:
   std::string_view bytes() const { return {buffer_.get() + begin_, end_ - begin_}; }
   bool is_empty() const { return begin_ == end_; }
-  // Bytes since the last note_scanned(): what a search for the end of a line has not seen.
+  // The bytes received since the last note_scanned(). A search for a line end needs only these.
   std::string_view unscanned() const { return bytes().substr(scanned_); }
   void note_scanned() { scanned_ = end_ - begin_; }
 
@@ -24,33 +24,33 @@ class Input {
     scanned_ = 0;
     if (begin_ == end_) begin_ = end_ = 0;
   }
-  // Forgets all but the first `count` bytes.
+  // Drops all bytes after the first `count`.
   void cut(std::size_t count) {
     end_ = begin_ + count;
     scanned_ = std::min(scanned_, count);
   }
 
-  // Free space at the end; may be empty.
+  // The free space at the end. May be empty.
   std::span<char> room() { return {buffer_.get() + end_, capacity_ - end_}; }
   void note_received(std::size_t count) { end_ += count; }
-  // Moves and grows until there is room for `wanted` bytes.
+  // Moves the bytes to the front or to a larger buffer, so that room() has at least `wanted` bytes.
   void make_room(std::size_t wanted) {
     if (capacity_ - end_ >= wanted) return;
-    const std::size_t kept = end_ - begin_;
-    if (capacity_ - kept >= wanted) {
-      std::memmove(buffer_.get(), buffer_.get() + begin_, kept);
+    const std::size_t used = end_ - begin_;
+    if (capacity_ - used >= wanted) {
+      std::memmove(buffer_.get(), buffer_.get() + begin_, used);
     } else {
       std::size_t capacity = capacity_ == 0 ? kInitialBytes : capacity_;
-      while (capacity - kept < wanted) capacity *= 2;
+      while (capacity - used < wanted) capacity *= 2;
       auto larger = std::make_unique_for_overwrite<char[]>(capacity);
-      if (kept != 0) std::memcpy(larger.get(), buffer_.get() + begin_, kept);
+      if (used != 0) std::memcpy(larger.get(), buffer_.get() + begin_, used);
       buffer_ = std::move(larger);
       capacity_ = capacity;
     }
     begin_ = 0;
-    end_ = kept;
+    end_ = used;
   }
-  // Empty, and no larger than a connection's first buffer.
+  // Drops all bytes, and frees the buffer when it has grown.
   void clear() {
     begin_ = end_ = scanned_ = 0;
     if (capacity_ > kInitialBytes) buffer_.reset(), capacity_ = 0;

@@ -6,6 +6,7 @@
 #include <boost/asio/socket_base.hpp>
 
 #include "http/connection.hpp"
+#include "http/stream_buffer.hpp"
 #include "http/wire.hpp"
 
 namespace latchkey::http {
@@ -13,18 +14,20 @@ namespace {
 
 using ReusePort = asio::detail::socket_option::boolean<SOL_SOCKET, SO_REUSEPORT>;
 
-// How many refused connections may wait to be told so, above the limit; further ones are closed at once.
+// Limit of connections that receive a 503 at the same time. Connections beyond it are closed without a response.
 constexpr std::size_t kRefusedMax = 256;
 
 }  // namespace
 
-// UNSAFE_IO: sockets are touched by the loop's thread only, so the reactor needs no locks; posting stays safe.
+// UNSAFE_IO: only the loop's thread uses the sockets, so the reactor needs no locks. post() is safe from other threads.
 Loop::Loop(Shared& shared)
     : shared_(shared),
       io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       acceptor_(io_),
       deadlines_(shared.settings.tick, shared.clock.elapsed()),
-      reply_queue_(std::make_shared<ReplyQueue>(static_cast<ReplyQueue::Owner&>(*this))) {}
+      reply_queue_(std::make_shared<ReplyQueue>(
+          static_cast<ReplyQueue::Owner&>(*this),
+          StreamLimits{shared.settings.stream_high_water_bytes, shared.settings.stream_bytes_max})) {}
 
 Loop::~Loop() {
   reply_queue_->close();
@@ -50,7 +53,7 @@ Result<Tcp::endpoint> Loop::listen(const Tcp::endpoint& at) {
 void Loop::run() {
   reply_queue_->adopt_thread();
   on_tick();
-  asio::co_spawn(io_, keep_time(), asio::detached);
+  asio::co_spawn(io_, run_ticks(), asio::detached);
   accept();
   io_.run();
   reply_queue_->close();
@@ -65,13 +68,13 @@ void Loop::stop_accepting() {
   stop_by_ = shared_.clock.elapsed() + shared_.settings.stop_deadline;
   boost::system::error_code ignored;
   acceptor_.close(ignored);
-  for (const auto& connection : connections_) connection->close_if_idle();
+  for (const auto& connection : connections_) connection->begin_stop();
   stop_if_empty();
 }
 
 void Loop::stop_if_empty() {
-  // A socket that was accepted at the last moment is held by its operation: that must end too, or its client would
-  // wait.
+  // An accept that completed at the last moment owns its socket. The loop must run its handler, or the client would
+  // wait without an end.
   if (is_stopping_ && !is_accepting_ && vacant_slots_.size() == connections_.size()) io_.stop();
 }
 
@@ -123,23 +126,25 @@ void Loop::wake() {
 }
 
 bool Loop::deliver_inline(ReplyQueue::Entry& entry) {
-  // Another connection's handler is below us on the stack: answering here could nest without bound.
+  // The handler of another connection is on the stack. Responding here could nest handlers without a limit.
   if (handling_ != nullptr && handling_->slot() != entry.ticket.slot) return false;
   answer(entry);
   return true;
 }
 
 void Loop::drain() {
-  reply_queue_->drain(entries_);
+  reply_queue_->drain(entries_, streams_);
   for (ReplyQueue::Entry& entry : entries_) answer(entry);
   entries_.clear();
+  for (const auto& stream : streams_) connections_[stream->ticket().slot]->on_stream(stream);
+  streams_.clear();
 }
 
 void Loop::answer(ReplyQueue::Entry& entry) {
   connections_[entry.ticket.slot]->answer(entry.ticket.turn, std::move(entry.response));
 }
 
-Task<void> Loop::keep_time() {
+Task<void> Loop::run_ticks() {
   for (;;) {
     co_await shared_.clock.wait(shared_.settings.tick);
     on_tick();

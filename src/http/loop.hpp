@@ -1,7 +1,7 @@
-// Loop: one thread of the server with its own io_context, listener, connections, deadlines and mailbox.
+// Loop: one thread of the server with its own io_context, listener, connections, deadlines and reply queue.
 //
-// Connections live and die on their loop's thread; nothing of them is shared. Construct and destroy on the thread that
-// owns the server, run() on the loop's own; only begin_stop() and the mailbox may be called from others.
+// A connection belongs to one loop and shares no state with others. The thread that owns the server constructs and
+// destroys the loop; the loop's own thread calls run(). Other threads may call begin_stop() and use the reply queue.
 #pragma once
 
 #include <atomic>
@@ -22,14 +22,14 @@
 
 namespace latchkey::http {
 
-// Concrete executors: no type erasure per operation.
+// The executor is a concrete type, so operations do not pay for type erasure.
 using Tcp = asio::ip::tcp;
 using Socket = asio::basic_stream_socket<Tcp, asio::io_context::executor_type>;
 using Acceptor = asio::basic_socket_acceptor<Tcp, asio::io_context::executor_type>;
 
 class Connection;
 
-// What all loops of a server have in common.
+// State that all loops of a server share.
 struct Shared {
   Shared(Settings the_settings, Handler the_handler, Clock& the_clock)
       : settings(std::move(the_settings)), handler(std::move(the_handler)), clock(the_clock), cors(settings.cors) {}
@@ -47,22 +47,22 @@ class Loop final : private ReplyQueue::Owner {
   explicit Loop(Shared& shared);
   ~Loop() override;
 
-  // Opens this loop's listener; LISTEN_FAILED when the address cannot be had.
+  // Opens the listener of this loop. Fails with LISTEN_FAILED when the address cannot be bound.
   Result<Tcp::endpoint> listen(const Tcp::endpoint& at);
-  // Serves until it was stopped and its last connection has closed, or the stop deadline has passed.
+  // Serves until the loop is stopped and its last connection is closed, or the stop deadline has passed.
   void run();
-  // Any thread: accept no more, close idle connections, finish the others.
+  // Stops accepting, closes idle connections and finishes the others. Any thread.
   void begin_stop();
 
   // For connections, on the loop's thread.
   Shared& shared() { return shared_; }
   Deadlines& deadlines() { return deadlines_; }
-  const std::shared_ptr<ReplyQueue>& mailbox() const { return reply_queue_; }
+  const std::shared_ptr<ReplyQueue>& reply_queue() const { return reply_queue_; }
   const std::string& date() const { return date_; }
   bool is_stopping() const { return is_stopping_; }
   void enter_handler(Connection& connection) { handling_ = &connection; }
   void leave_handler() { handling_ = nullptr; }
-  // The connection is closed and no operation of it is pending: its slot may be used again.
+  // Marks the slot as free. The connection must be closed, without a pending operation.
   void retire(Connection& connection);
 
  private:
@@ -74,7 +74,7 @@ class Loop final : private ReplyQueue::Owner {
   Connection& vacant_connection();
   void drain();
   void answer(ReplyQueue::Entry& entry);
-  Task<void> keep_time();
+  Task<void> run_ticks();
   void on_tick();
   void stop_accepting();
   void stop_if_empty();
@@ -87,13 +87,14 @@ class Loop final : private ReplyQueue::Owner {
   std::vector<std::unique_ptr<Connection>> connections_;  // by slot
   std::vector<std::uint32_t> vacant_slots_;
   std::vector<ReplyQueue::Entry> entries_;
+  std::vector<std::shared_ptr<StreamBuffer>> streams_;
   std::string date_;
   Instant date_second_{};
-  Connection* handling_ = nullptr;  // whose handler is on the stack
+  Connection* handling_ = nullptr;  // the connection whose handler is on the stack
   Duration stop_by_{0};
   bool is_stopping_ = false;
   bool is_accepting_ = false;
-  bool accept_failed_ = false;  // no descriptors, for instance: tried again at the next tick
+  bool accept_failed_ = false;  // for example, no free descriptor; the next tick retries
 };
 
 }  // namespace latchkey::http

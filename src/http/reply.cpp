@@ -2,6 +2,7 @@
 
 #include "base/assert.hpp"
 #include "http/problem.hpp"
+#include "http/stream_buffer.hpp"
 
 namespace latchkey::http {
 
@@ -19,8 +20,16 @@ void Reply::send(Response response) {
   sink->deliver(ticket_, std::move(response));
 }
 
+BodyStream Reply::start(Response head, StreamEvents events, AtStop at_stop) {
+  LK_ASSERT(sink_ != nullptr);
+  const std::shared_ptr<ReplySink> sink = std::move(sink_);
+  auto buffer = std::make_shared<StreamBuffer>(sink, ticket_, std::move(head), std::move(events), at_stop);
+  sink->notify(buffer);
+  return BodyStream(std::move(buffer));
+}
+
 void Reply::abandon() {
-  if (sink_) send(make_problem({Code::INTERNAL, "the request was given up without an answer"}));
+  if (sink_) send(make_problem({Code::INTERNAL, "the handler ended without a response"}));
 }
 
 }  // namespace latchkey::http

@@ -11,17 +11,17 @@ namespace {
 constexpr std::size_t kHeadBytesMax = 64 * 1024;
 
 std::unexpected<Error> bad(const char* what) {
-  return fail(Code::REPLY_LOST, std::string("the reply cannot be understood: ") + what);
+  return fail(Code::REPLY_LOST, std::string("the response is malformed: ") + what);
 }
 
-// "HTTP/1.1 200 OK"; the reason may be missing.
+// Parses "HTTP/1.1 200 OK". The reason phrase may be missing.
 bool read_status_line(std::string_view line, ResponseHead& head) {
   if (line.size() < 12 || !(line.starts_with("HTTP/1.1 ") || line.starts_with("HTTP/1.0 "))) return false;
   if (line.size() > 12 && line[12] != ' ') return false;
   for (const char c : line.substr(9, 3))
     if (!is_digit(c)) return false;
   head.status = (line[9] - '0') * 100 + (line[10] - '0') * 10 + (line[11] - '0');
-  head.keeps_alive = line[7] == '1';
+  head.is_keep_alive = line[7] == '1';
   return head.status >= 100;
 }
 
@@ -36,7 +36,7 @@ bool note(const Field& field, ResponseHead& head) {
     if (!equals_ignoring_case(field.value, "chunked") || head.is_chunked) return false;
     head.is_chunked = true;
   } else if (equals_ignoring_case(field.name, "connection")) {
-    if (equals_ignoring_case(field.value, "close")) head.keeps_alive = false;
+    if (equals_ignoring_case(field.value, "close")) head.is_keep_alive = false;
   }
   return true;
 }

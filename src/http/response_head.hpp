@@ -1,4 +1,4 @@
-// Reads the head of a response, as strictly as the gate reads requests. Pure.
+// parse_response_head: parses the head of a response, as strictly as parse_head parses requests. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace latchkey::http {
 
-// Points into the bytes that were parsed.
+// All views point into the parsed bytes.
 struct ResponseHead {
   int status = 0;
   std::vector<Field> fields;
   std::optional<std::uint64_t> content_length;
   bool is_chunked = false;
-  bool keeps_alive = true;
+  bool is_keep_alive = true;
 };
 
-// The size of the head, or 0 when more bytes are needed. REPLY_LOST when it cannot be understood.
+// Returns the size of the head, or 0 when more bytes are needed. Fails with REPLY_LOST when the head is malformed.
 Result<std::size_t> parse_response_head(std::string_view bytes, ResponseHead& head);
 
 }  // namespace latchkey::http

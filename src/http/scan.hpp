@@ -1,4 +1,4 @@
-// Fast search for the end of a header's value, sixteen bytes at a time where the processor can.
+// Searches for the end of a header's value, sixteen bytes at a time on processors with SSE2.
 #pragma once
 
 #include <bit>
@@ -14,7 +14,7 @@ constexpr bool is_control(char c) {
   return (byte < 0x20 && c != '\t') || byte == 0x7f;
 }
 
-// The first control character other than tab in [at, end), or end.
+// Returns the first control character other than tab in [at, end), or end.
 inline const char* find_control(const char* at, const char* end) {
 #if defined(__SSE2__)
   const __m128i last_control = _mm_set1_epi8(0x1f);
@@ -31,10 +31,10 @@ inline const char* find_control(const char* at, const char* end) {
   return at;
 }
 
-// The first byte in [at, end) that is not a visible ASCII character, or end.
+// Returns the first byte in [at, end) that is not a visible ASCII character, or end.
 inline const char* find_not_visible(const char* at, const char* end) {
 #if defined(__SSE2__)
-  // As signed bytes, everything above 0x7e is 0x7f or negative: one comparison each way.
+  // As a signed byte, a value above 0x7e is 0x7f or negative. Two comparisons are enough therefore.
   const __m128i space = _mm_set1_epi8(0x20);
   const __m128i del = _mm_set1_epi8(0x7f);
   for (; end - at >= 16; at += 16) {

@@ -8,8 +8,8 @@
 namespace latchkey::http {
 namespace {
 
-// Loops share the port by SO_REUSEPORT, which would also let a second server of the same user slip in beside us and
-// take half of our clients. A plain bind finds it out.
+// The loops share the port by SO_REUSEPORT, which also allows a second server of the same user to bind it and to
+// receive half of the connections. A bind without SO_REUSEPORT fails when another server uses the port.
 Result<void> check_unused(const Tcp::endpoint& at) {
   asio::io_context io;
   Acceptor probe(io);

@@ -1,8 +1,9 @@
-// Server: HTTP/1.1 on a port. Reads requests strictly (head.hpp), hands each to the handler and writes the answers in
-// order.
+// Server: an HTTP/1.1 server on one port. It parses requests strictly (head.hpp), calls the handler for each and sends
+// the responses in order.
 //
-// The handler is called on the server's threads, for different connections at once; it must not block. Everything that
-// goes wrong before it (framing, limits, deadlines) is answered with a problem (problem.hpp) and the connection closed.
+// The server's threads call the handler concurrently for different connections; the handler must not block. When a
+// request is malformed, exceeds a limit or misses a deadline, the server responds with a problem (problem.hpp) and
+// closes the connection without calling the handler.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +23,22 @@ struct Shared;
 
 class Server {
  public:
-  // Has the port when it returns; who connects waits for serve(). LISTEN_FAILED when the address is not one or cannot
-  // be had. `clock` must outlive it.
+  // Binds the port. Clients can connect, and wait until serve(). Fails with LISTEN_FAILED when the address is not an IP
+  // address or cannot be bound. `clock` must outlive the server.
   static Result<std::unique_ptr<Server>> bind(Settings settings, Handler handler, Clock& clock);
-  // Once.
+  // Starts the threads. May be called once.
   void serve();
-  // Both: serves when it returns.
+  // Calls bind() and serve().
   static Result<std::unique_ptr<Server>> start(Settings settings, Handler handler, Clock& clock);
-  // Stops first.
+  // Calls stop().
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   std::uint16_t port() const { return port_; }
-  // Accepts no more, closes idle connections, lets requests in flight be answered (at most settings.stop_deadline),
-  // then returns with all threads joined. Later replies are dropped. Not from a handler; a second call does nothing.
+  // Stops accepting, closes idle connections, waits for the responses to requests in flight (at most
+  // settings.stop_deadline) and joins all threads. Later replies are dropped. Must not be called by a handler. A second
+  // call does nothing.
   void stop();
 
  private:

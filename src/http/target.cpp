@@ -8,7 +8,7 @@ namespace {
 
 constexpr CharSet kUnreserved = alphanumeric_and("-._~");
 
-// `space` is the character that stands for a space, or a space itself for none.
+// `space` is the character that encodes a space. A caller without one passes a space.
 Result<std::string> decode(std::string_view text, char space) {
   std::string out;
   out.reserve(text.size());
@@ -22,7 +22,7 @@ Result<std::string> decode(std::string_view text, char space) {
       c = static_cast<char>(high * 16 + low);
       used = 3;
     }
-    if (is_control(c)) return fail(Code::INVALID_ARGUMENT, "the address holds a control character");
+    if (is_control(c)) return fail(Code::INVALID_ARGUMENT, "the address contains a control character");
     out.push_back(c);
     text.remove_prefix(used);
   }

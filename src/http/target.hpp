@@ -1,4 +1,4 @@
-// The request target: path and query, and strict percent-decoding. Pure.
+// The request target: its path and query, and strict percent-decoding. Pure.
 #pragma once
 
 #include <optional>
@@ -16,18 +16,17 @@ struct Target {
 
 Target split_target(std::string_view target);
 
-// INVALID_ARGUMENT for "%", "%4", "%zz" and for "%00" and other control characters: nothing we name holds them.
+// Fails with INVALID_ARGUMENT for "%", "%4", "%zz", and for "%00" and other control characters, which no name contains.
 Result<std::string> decode_percent(std::string_view text);
-// As decode_percent, with "+" for a space, as forms are sent.
+// As decode_percent, and decodes "+" as a space, which is how forms encode it.
 Result<std::string> decode_query(std::string_view text);
-// Everything but RFC 3986's unreserved characters is encoded, a slash too.
+// Encodes all characters except the unreserved ones of RFC 3986. A slash is encoded too.
 std::string encode_percent(std::string_view text);
 
-// The first parameter of that name, decoded; none when it is absent; an error when a name or its value cannot be
-// decoded.
+// Finds the first parameter of that name and decodes it. Fails when a name or the value cannot be decoded.
 Result<std::optional<std::string>> find_parameter(std::string_view query, std::string_view name);
 
-// Splits off the next segment of a path: "/v1/runs/7" gives "v1", then "runs", then "7", then nothing.
+// Removes and returns the next segment of a path: "/v1/runs/7" yields "v1", "runs", "7" and then nothing.
 std::optional<std::string_view> take_segment(std::string_view& path);
 
 }  // namespace latchkey::http

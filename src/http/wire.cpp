@@ -27,6 +27,20 @@ void append_status_line(std::string& out, int status) {
   out.append(" ").append(reason_phrase(status)).append("\r\n");
 }
 
+void append_head_start(std::string& out, const Response& response, const WireOptions& options) {
+  append_status_line(out, response.status);
+  if (!options.date.empty()) out.append("Date: ").append(options.date).append("\r\n");
+  if (!response.content_type.empty()) out.append("Content-Type: ").append(response.content_type).append("\r\n");
+}
+
+void append_head_rest(std::string& out, const Response& response, const WireOptions& options) {
+  if (options.persistence == Persistence::close) out.append("Connection: close\r\n");
+  if (options.persistence == Persistence::keep_alive) out.append("Connection: keep-alive\r\n");
+  out.append(response.header_lines).append(options.extra_lines).append("\r\n");
+}
+
+bool may_have_body(int status) { return status != 204 && status != 304; }
+
 }  // namespace
 
 Response& Response::add_header(std::string_view name, std::string_view value) {
@@ -38,21 +52,33 @@ Response& Response::add_header(std::string_view name, std::string_view value) {
 }
 
 void append_response(std::string& out, const Response& response, const WireOptions& options) {
-  const bool has_body = response.status != 204 && response.status != 304;
+  const bool has_body = may_have_body(response.status);
   out.reserve(out.size() + 256 + response.header_lines.size() + options.extra_lines.size() + response.body.size());
-  append_status_line(out, response.status);
-  if (!options.date.empty()) out.append("Date: ").append(options.date).append("\r\n");
-  if (!response.content_type.empty()) out.append("Content-Type: ").append(response.content_type).append("\r\n");
+  append_head_start(out, response, options);
   if (has_body) {
     out.append("Content-Length: ");
     append_number(out, response.body.size());
     out.append("\r\n");
   }
-  if (options.persistence == Persistence::close) out.append("Connection: close\r\n");
-  if (options.persistence == Persistence::say_keep) out.append("Connection: keep-alive\r\n");
-  out.append(response.header_lines).append(options.extra_lines).append("\r\n");
+  append_head_rest(out, response, options);
   if (has_body && !options.omits_body) out.append(response.body);
 }
+
+void append_stream_head(std::string& out, const Response& head, BodyEnd end, const WireOptions& options) {
+  append_head_start(out, head, options);
+  if (end == BodyEnd::last_chunk && may_have_body(head.status)) out.append("Transfer-Encoding: chunked\r\n");
+  append_head_rest(out, head, options);
+}
+
+void append_chunk(std::string& out, std::string_view bytes) {
+  if (bytes.empty()) return;
+  char digits[16];
+  const auto end = std::to_chars(digits, digits + sizeof digits, bytes.size(), 16).ptr;
+  out.reserve(out.size() + bytes.size() + 32);
+  out.append(digits, end).append("\r\n").append(bytes).append("\r\n");
+}
+
+void append_last_chunk(std::string& out) { out.append("0\r\n\r\n"); }
 
 std::string_view reason_phrase(int status) {
   switch (status) {

@@ -19,8 +19,7 @@ class HttpClient : public HttpTest {
   }
 };
 
-// A server that reads until it has seen the end of a head, then sends these bytes and closes; one connection per script
-// line.
+// A server that reads one head per connection, sends the next scripted bytes and closes the connection.
 class Scripted {
  public:
   explicit Scripted(std::vector<std::string> answers) : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -80,11 +79,11 @@ TEST_F(HttpClient, Calls) {
   EXPECT_EQ(caller.call("PUT", "/", {}, std::string(1024 * 1024, 'x'), 5s)->body.size(), 1024 * 1024 + 6u);
 }
 
-TEST_F(HttpClient, ReconnectsWhenTheKeptConnectionWasClosed) {
+TEST_F(HttpClient, ReconnectsWhenItsConnectionWasClosed) {
   start(echo, {.threads = 1, .idle_deadline = 0ms, .tick = 5ms});
   Client caller = client(port());
   ASSERT_TRUE(caller.call("POST", "/1", {}, "", 5s));
-  // A connection that became idle later was closed: so was the kept one.
+  // The server closes idle connections in order. When it has closed this later one, it has closed the client's too.
   RawClient witness(port());
   witness.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   witness.read_all();
@@ -100,7 +99,7 @@ TEST_F(HttpClient, NeverSendsTwice) {
   EXPECT_EQ(server.requests(), 1);
 }
 
-TEST_F(HttpClient, SaysWhenNobodyIsThere) {
+TEST_F(HttpClient, ReportsAnUnreachableServer) {
   std::uint16_t unused = 0;
   {
     start(echo);
@@ -111,10 +110,10 @@ TEST_F(HttpClient, SaysWhenNobodyIsThere) {
 }
 
 TEST_F(HttpClient, HasADeadline) {
-  std::promise<Reply> kept;
-  start([&](Request&, Reply reply) { kept.set_value(std::move(reply)); });
+  std::promise<Reply> stored;
+  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); });
   EXPECT_EQ(client(port()).call("GET", "/", {}, "", 50ms).error().code, Code::REPLY_LOST);
-  kept.get_future().get().send({});
+  stored.get_future().get().send({});
 }
 
 TEST_F(HttpClient, ReadsEveryKindOfReply) {

@@ -21,7 +21,7 @@ class HttpTest : public ::testing::Test {
   }
   std::uint16_t port() const { return server_->port(); }
 
-  // What the handlers of most tests do: say what was asked for.
+  // The handler of most tests: responds with the method, the target and the body of the request.
   static void echo(Request& request, Reply reply) {
     reply.send({.content_type = "text/plain",
                 .body = std::string(request.method) + " " + std::string(request.target) + " " + request.take_body()});
@@ -31,7 +31,7 @@ class HttpTest : public ::testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-// The body of a response.
+// Returns the body of a response.
 inline std::string body_of(const std::string& response) {
   const std::size_t end = response.find("\r\n\r\n");
   return end == std::string::npos ? "(no response)" : response.substr(end + 4);
@@ -43,7 +43,7 @@ inline int status_of(const std::string& response) {
 
 inline const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-// Short deadlines, for tests that wait for them.
+// Short deadlines, for tests that wait until one passes.
 inline Settings impatient() {
   using namespace std::chrono_literals;
   return {.head_deadline = 250ms,

@@ -1,4 +1,4 @@
-// What the server refuses or gives up on: bad framing, sizes, slow clients, too many of them.
+// Requests and clients that the server rejects: malformed framing, sizes, slow clients, too many clients.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ using ::testing::Not;
 
 class HttpLimits : public HttpTest {};
 
-TEST_F(HttpLimits, GivesUpOnClientsThatDoNotRead) {
+TEST_F(HttpLimits, ClosesClientsThatDoNotRead) {
   Settings settings = impatient();
   settings.threads = 1;
   settings.head_deadline = 10s;
@@ -23,7 +23,7 @@ TEST_F(HttpLimits, GivesUpOnClientsThatDoNotRead) {
   start([&](Request&, Reply reply) { reply.send({.body = std::string(64 * 1024 * 1024, 'x')}); }, settings);
   RawClient client(port());
   client.send(kGet);
-  // A later connection is idle for as long: when it is closed, so is the first one.
+  // The deadline of a later connection passes after the first one's. Its end shows that the first one is closed.
   RawClient witness(port());
   witness.send("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n");
   EXPECT_EQ(status_of(witness.read_all()), 408);
@@ -74,7 +74,7 @@ TEST_F(HttpLimits, RefusesLargeHeads) {
   EXPECT_EQ(status_of(many.read_response()), 431);
 }
 
-TEST_F(HttpLimits, GivesUpOnSlowClients) {
+TEST_F(HttpLimits, TimesOutSlowClients) {
   start(echo, impatient());
   RawClient slow_head(port());
   slow_head.send("GET / HTTP/1.1\r\nHost:");
@@ -116,12 +116,12 @@ TEST_F(HttpLimits, LimitsConnections) {
 }
 
 TEST_F(HttpLimits, LimitsRequestsInFlight) {
-  std::promise<Reply> kept;
-  // One thread: it has counted the first request when it looks at the second.
-  start([&](Request&, Reply reply) { kept.set_value(std::move(reply)); }, {.threads = 1, .in_flight_max = 1});
+  std::promise<Reply> stored;
+  // With one thread, the first request is counted before the second is parsed.
+  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); }, {.threads = 1, .in_flight_max = 1});
   RawClient first(port()), second(port());
   first.send(kGet);
-  Reply reply = kept.get_future().get();
+  Reply reply = stored.get_future().get();
   second.send(kGet);
   const std::string refused = second.read_response();
   EXPECT_THAT(refused, HasSubstr("OVERLOADED"));
@@ -130,9 +130,9 @@ TEST_F(HttpLimits, LimitsRequestsInFlight) {
   EXPECT_EQ(body_of(first.read_response()), "done");
 }
 
-class HttpHeldUp : public HttpTest {
+class HttpAfterPause : public HttpTest {
  protected:
-  // The machine's, and more of it has passed than did here.
+  // The machine's clock, which a test can move forward.
   class Leaping final : public Clock {
    public:
     Instant now() override { return system_.now(); }
@@ -144,17 +144,17 @@ class HttpHeldUp : public HttpTest {
     SystemClock system_;
     std::atomic<std::int64_t> leapt_ms_{0};
   };
-  ~HttpHeldUp() override { server_.reset(); }
+  ~HttpAfterPause() override { server_.reset(); }
 
   Leaping leaping_;
 };
 
-// As after a SIGSTOP, or on a machine that stood still: who came only then was not idle meanwhile.
-TEST_F(HttpHeldUp, DoesNotHoldItAgainstItsClients) {
+// As after a SIGSTOP: a client that connected after the pause was not idle during it.
+TEST_F(HttpAfterPause, CountsDeadlinesFromTheRequest) {
   auto started = Server::start({.threads = 1}, echo, leaping_);
   ASSERT_TRUE(started) << to_string(started.error());
   server_ = std::move(*started);
-  // One thread: when the second is answered, the first is known to be idle.
+  // With one thread, the first connection is idle when the second has its response.
   RawClient idle(port()), second(port());
   for (RawClient* each : {&idle, &second}) {
     each->send(kGet);
@@ -164,7 +164,7 @@ TEST_F(HttpHeldUp, DoesNotHoldItAgainstItsClients) {
   RawClient client(port());
   client.send(kGet);
   EXPECT_EQ(status_of(client.read_response()), 200);
-  EXPECT_EQ(idle.read_all(), "") << "the server has looked at its deadlines: this one's had passed";
+  EXPECT_EQ(idle.read_all(), "") << "the server has checked its deadlines, and this one had passed";
   client.send(kGet);
   EXPECT_EQ(status_of(client.read_response()), 200);
 }

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Answers from one thread, in batches, as a database's writer does after each commit.
+// Responds from one thread, in batches, as the writer of a database does after each commit.
 class Committer {
  public:
   ~Committer() {
@@ -54,7 +54,7 @@ class Committer {
 
 class HttpServer : public HttpTest {};
 
-TEST_F(HttpServer, AnswersAndKeepsTheConnection) {
+TEST_F(HttpServer, RespondsOnAPersistentConnection) {
   start(echo);
   RawClient client(port());
   for (int i = 0; i < 3; ++i) {
@@ -98,7 +98,7 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrderThoughRepliesComeFromAThread) 
       [&](Request& request, Reply reply) {
         std::string target(request.target);
         if (target.ends_with("0")) return reply.send({.body = std::move(target)});
-        threads.emplace_back([target, kept = std::move(reply)] mutable { kept.send({.body = target}); });
+        threads.emplace_back([target, deferred = std::move(reply)] mutable { deferred.send({.body = target}); });
       },
       {.threads = 1});
   RawClient client(port());
@@ -132,7 +132,7 @@ TEST_F(HttpServer, MovesLargeBodies) {
 
   std::string chunks;
   for (int i = 0; i < 1024; ++i) chunks += "400\r\n" + body.substr(0, 1024) + "\r\n";
-  // a head that nearly fills the buffer moves when the body comes
+  // A head that nearly fills the buffer is moved when the body arrives.
   client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX: " + std::string(3950, 'x') + "\r\n\r\n");
   client.send(chunks + "0\r\n\r\n" + kGet);
   EXPECT_EQ(body_of(client.read_response()).size(), 1024 * 1024 + 7u);
@@ -183,11 +183,11 @@ TEST_F(HttpServer, ClosesWhenAskedTo) {
   old.send("GET / HTTP/1.0\r\n\r\n");
   EXPECT_THAT(old.read_all(), HasSubstr("Connection: close\r\n"));
 
-  RawClient old_kept(port());
-  old_kept.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-  EXPECT_THAT(old_kept.read_response(), HasSubstr("Connection: keep-alive\r\n"));
-  old_kept.send("GET /2 HTTP/1.0\r\n\r\n");
-  EXPECT_EQ(body_of(old_kept.read_all()), "GET /2 ");
+  RawClient old_persistent(port());
+  old_persistent.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_THAT(old_persistent.read_response(), HasSubstr("Connection: keep-alive\r\n"));
+  old_persistent.send("GET /2 HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(body_of(old_persistent.read_all()), "GET /2 ");
 }
 
 TEST_F(HttpServer, AnswersAClientThatEndsSending) {
@@ -199,14 +199,14 @@ TEST_F(HttpServer, AnswersAClientThatEndsSending) {
 }
 
 TEST_F(HttpServer, SurvivesClientsThatLeave) {
-  std::promise<Reply> kept;
+  std::promise<Reply> stored;
   start([&](Request& request, Reply reply) {
-    if (request.path == "/wait") return kept.set_value(std::move(reply));
+    if (request.path == "/wait") return stored.set_value(std::move(reply));
     echo(request, std::move(reply));
   });
   RawClient leaving(port());
   leaving.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
-  Reply reply = kept.get_future().get();
+  Reply reply = stored.get_future().get();
   leaving.abort();
   reply.send({.body = std::string(1024 * 1024, 'x')});
   for (const char* part : {"", "GET", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"}) {
@@ -298,7 +298,7 @@ TEST_F(HttpServer, ListensOnIpv6) {
     EXPECT_NE((*started)->port(), 0);
     return;
   }
-  // No excuse but a machine that has none.
+  // The only valid reason is a machine without IPv6.
   EXPECT_EQ(started.error().code, Code::LISTEN_FAILED);
   const int file = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 loopback{};

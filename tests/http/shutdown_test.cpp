@@ -14,11 +14,11 @@ using ::testing::HasSubstr;
 class HttpShutdown : public HttpTest {};
 
 TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {
-  std::promise<Reply> kept;
-  // One thread: when the idle connection is closed, the others know as well.
+  std::promise<Reply> stored;
+  // With one thread, the end of the idle connection shows that the others are stopping too.
   start(
       [&](Request& request, Reply reply) {
-        if (request.path == "/wait") return kept.set_value(std::move(reply));
+        if (request.path == "/wait") return stored.set_value(std::move(reply));
         echo(request, std::move(reply));
       },
       {.threads = 1});
@@ -28,7 +28,7 @@ TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {
   halfway.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\nPOST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\no");
   EXPECT_EQ(status_of(halfway.read_response()), 200);
   busy.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
-  Reply reply = kept.get_future().get();
+  Reply reply = stored.get_future().get();
 
   std::thread stopping([&] { server_->stop(); });
   EXPECT_EQ(idle.read_all(), "") << "closed at once";
@@ -45,22 +45,22 @@ TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {
 }
 
 TEST_F(HttpShutdown, DoesNotWaitForEver) {
-  std::promise<Reply> kept;
-  start([&](Request&, Reply reply) { kept.set_value(std::move(reply)); }, {.stop_deadline = 50ms, .tick = 10ms});
+  std::promise<Reply> stored;
+  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); }, {.stop_deadline = 50ms, .tick = 10ms});
   RawClient client(port());
   client.send(kGet);
-  Reply reply = kept.get_future().get();
+  Reply reply = stored.get_future().get();
   server_->stop();
   EXPECT_EQ(client.read_all(), "");
   reply.send({.body = "too late"});
 }
 
 TEST_F(HttpShutdown, AReplyMayOutliveTheServer) {
-  std::promise<Reply> kept;
-  start([&](Request&, Reply reply) { kept.set_value(std::move(reply)); }, {.stop_deadline = 0ms, .tick = 10ms});
+  std::promise<Reply> stored;
+  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); }, {.stop_deadline = 0ms, .tick = 10ms});
   RawClient client(port());
   client.send(kGet);
-  Reply reply = kept.get_future().get();
+  Reply reply = stored.get_future().get();
   server_.reset();
   reply.send({.body = "too late"});
 }

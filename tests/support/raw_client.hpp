@@ -1,5 +1,5 @@
-// A bare TCP client for tests: sends exactly the bytes it is told and reads what comes back. Waits on the socket, never
-// sleeps.
+// RawClient: a TCP client for tests. It sends the given bytes unchanged and reads the response. It waits on the socket
+// and does not sleep.
 #pragma once
 
 #include <arpa/inet.h>
@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -40,7 +41,7 @@ class RawClient {
     }
   }
 
-  // The next response, head and body; what follows it stays. Empty when the connection ends first.
+  // Reads the next response, head and body. Later bytes stay in the buffer. Empty when the connection ends first.
   std::string read_response(bool has_body = true) {
     std::size_t end = 0;
     while ((end = input_.find("\r\n\r\n")) == std::string::npos)
@@ -55,7 +56,18 @@ class RawClient {
     return response;
   }
 
-  // Everything until the server closes.
+  // Reads until the input contains `end`, and returns the input up to and including it. Empty when the connection ends
+  // first.
+  std::string read_until(std::string_view end) {
+    std::size_t at = 0;
+    while ((at = input_.find(end)) == std::string::npos)
+      if (!read_some()) return {};
+    std::string read = input_.substr(0, at + end.size());
+    input_.erase(0, read.size());
+    return read;
+  }
+
+  // Reads until the server closes the connection.
   std::string read_all() {
     while (read_some()) {
     }
@@ -67,8 +79,10 @@ class RawClient {
     return !input_.empty() || ::poll(&waited, 1, static_cast<int>(span.count())) != 0;
   }
 
+  // Whether the last read failed because the server reset the connection.
+  bool was_reset() const { return was_reset_; }
   void end_sending() const { ::shutdown(socket_, SHUT_WR); }
-  // With a reset instead of an orderly end.
+  // Closes with a reset instead of an orderly end.
   void abort() {
     const linger now{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
@@ -88,13 +102,17 @@ class RawClient {
     }
     char bytes[64 * 1024];
     const ssize_t count = ::recv(socket_, bytes, sizeof bytes, 0);
-    if (count <= 0) return false;
+    if (count <= 0) {
+      was_reset_ = count < 0 && errno == ECONNRESET;
+      return false;
+    }
     input_.append(bytes, static_cast<std::size_t>(count));
     return true;
   }
 
   int socket_;
   bool is_connected_ = false;
+  bool was_reset_ = false;
   std::string input_;
 };
 
