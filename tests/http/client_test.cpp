@@ -19,8 +19,7 @@ class HttpClient : public HttpTest {
   }
 };
 
-// A server that reads until it has seen the end of a head, then sends these bytes and closes; one connection per script
-// line.
+// A scripted server: for each connection it reads one head, sends the next script line and closes.
 class Scripted {
  public:
   explicit Scripted(std::vector<std::string> answers) : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -64,7 +63,7 @@ class Scripted {
   std::thread thread_;
 };
 
-TEST_F(HttpClient, Calls) {
+TEST_F(HttpClient, SendsRequestsAndReadsReplies) {
   start(echo);
   Client caller = client(port());
   const ClientHeader headers[] = {{"Idempotency-Key", "k"}};
@@ -80,11 +79,11 @@ TEST_F(HttpClient, Calls) {
   EXPECT_EQ(caller.call("PUT", "/", {}, std::string(1024 * 1024, 'x'), 5s)->body.size(), 1024 * 1024 + 6u);
 }
 
-TEST_F(HttpClient, ReconnectsWhenTheKeptConnectionWasClosed) {
+TEST_F(HttpClient, ReconnectsWhenIdleConnectionWasClosed) {
   start(echo, {.threads = 1, .idle_deadline = 0ms, .tick = 5ms});
   Client caller = client(port());
   ASSERT_TRUE(caller.call("POST", "/1", {}, "", 5s));
-  // A connection that became idle later was closed: so was the kept one.
+  // The server closes idle connections in order. The other connection became idle later, so the client's is closed too.
   RawClient witness(port());
   witness.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   witness.read_all();
@@ -93,14 +92,14 @@ TEST_F(HttpClient, ReconnectsWhenTheKeptConnectionWasClosed) {
   EXPECT_EQ(reply->body, "POST /2 ");
 }
 
-TEST_F(HttpClient, NeverSendsTwice) {
+TEST_F(HttpClient, NeverSendsARequestTwice) {
   Scripted server({""});
   const auto reply = client(server.port()).call("POST", "/", {}, "x", 5s);
   EXPECT_EQ(reply.error().code, Code::REPLY_LOST);
   EXPECT_EQ(server.requests(), 1);
 }
 
-TEST_F(HttpClient, SaysWhenNobodyIsThere) {
+TEST_F(HttpClient, ReportsRefusedConnection) {
   std::uint16_t unused = 0;
   {
     start(echo);
@@ -110,11 +109,11 @@ TEST_F(HttpClient, SaysWhenNobodyIsThere) {
   EXPECT_EQ(client(unused).call("GET", "/", {}, "", 5s).error().code, Code::SERVER_UNREACHABLE);
 }
 
-TEST_F(HttpClient, HasADeadline) {
-  std::promise<Reply> kept;
-  start([&](Request&, Reply reply) { kept.set_value(std::move(reply)); });
+TEST_F(HttpClient, CallFailsAtItsDeadline) {
+  std::promise<Reply> pending;
+  start([&](Request&, Reply reply) { pending.set_value(std::move(reply)); });
   EXPECT_EQ(client(port()).call("GET", "/", {}, "", 50ms).error().code, Code::REPLY_LOST);
-  kept.get_future().get().send({});
+  pending.get_future().get().send({});
 }
 
 TEST_F(HttpClient, ReadsEveryKindOfReply) {
@@ -141,7 +140,7 @@ TEST_F(HttpClient, ReadsEveryKindOfReply) {
   EXPECT_TRUE(body("HTTP/1.1 200 OK\r\n\r\n" + std::string(1001, 'x')).starts_with("REPLY_LOST"));
 }
 
-TEST_F(HttpClient, RefusesWhatWouldSplitTheRequest) {
+TEST_F(HttpClient, RejectsInputThatSplitsTheRequest) {
   Client caller = client(1);
   const ClientHeader split[] = {{"X", "a\r\nY: b"}};
   EXPECT_EQ(caller.call("GET", "/", split, "", 1s).error().code, Code::INVALID_ARGUMENT);

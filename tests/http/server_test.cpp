@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Answers from one thread, in batches, as a database's writer does after each commit.
+// Replies from one thread, in batches, as a database's writer does after each commit.
 class Committer {
  public:
   ~Committer() {
@@ -54,7 +54,7 @@ class Committer {
 
 class HttpServer : public HttpTest {};
 
-TEST_F(HttpServer, AnswersAndKeepsTheConnection) {
+TEST_F(HttpServer, RepliesAndLeavesConnectionOpen) {
   start(echo);
   RawClient client(port());
   for (int i = 0; i < 3; ++i) {
@@ -67,7 +67,7 @@ TEST_F(HttpServer, AnswersAndKeepsTheConnection) {
   }
 }
 
-TEST_F(HttpServer, GivesTheHandlerAView) {
+TEST_F(HttpServer, HandlerSeesRequestParts) {
   start([](Request& request, Reply reply) {
     reply.send({.body = std::string(request.path) + "|" + std::string(request.query) + "|" +
                         std::string(request.find("x-some").value_or("none")) + "|" + std::string(request.remote) +
@@ -78,7 +78,7 @@ TEST_F(HttpServer, GivesTheHandlerAView) {
   EXPECT_EQ(body_of(client.read_response()), "/a%20b|c=d|thing|127.0.0.1|loopback");
 }
 
-TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
+TEST_F(HttpServer, RepliesToPipelinedRequestsInOrder) {
   start(echo);
   RawClient client(port());
   std::string requests, expected;
@@ -92,13 +92,13 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
   sender.join();
 }
 
-TEST_F(HttpServer, AnswersPipelinedRequestsInOrderThoughRepliesComeFromAThread) {
-  std::vector<std::thread> threads;  // started by the one loop's thread
+TEST_F(HttpServer, OrdersPipelinedRepliesFromOtherThreads) {
+  std::vector<std::thread> threads;  // only the single loop thread adds to it
   start(
       [&](Request& request, Reply reply) {
         std::string target(request.target);
         if (target.ends_with("0")) return reply.send({.body = std::move(target)});
-        threads.emplace_back([target, kept = std::move(reply)] mutable { kept.send({.body = target}); });
+        threads.emplace_back([target, pending = std::move(reply)] mutable { pending.send({.body = target}); });
       },
       {.threads = 1});
   RawClient client(port());
@@ -121,7 +121,7 @@ TEST_F(HttpServer, ReadsRequestsByteByByte) {
   }
 }
 
-TEST_F(HttpServer, MovesLargeBodies) {
+TEST_F(HttpServer, TransfersLargeBodies) {
   start(echo);
   RawClient client(port());
   const std::string body(2 * 1024 * 1024, 'b');
@@ -132,7 +132,7 @@ TEST_F(HttpServer, MovesLargeBodies) {
 
   std::string chunks;
   for (int i = 0; i < 1024; ++i) chunks += "400\r\n" + body.substr(0, 1024) + "\r\n";
-  // a head that nearly fills the buffer moves when the body comes
+  // A head that nearly fills the buffer is moved when the body arrives.
   client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX: " + std::string(3950, 'x') + "\r\n\r\n");
   client.send(chunks + "0\r\n\r\n" + kGet);
   EXPECT_EQ(body_of(client.read_response()).size(), 1024 * 1024 + 7u);
@@ -152,7 +152,7 @@ TEST_F(HttpServer, WaitsForClientsThatReadLate) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(body_of(client.read_response()), "/" + std::to_string(i) + large) << i;
 }
 
-TEST_F(HttpServer, AnswersHeadWithoutABody) {
+TEST_F(HttpServer, RepliesToHeadWithoutBody) {
   start(echo);
   RawClient client(port());
   client.send("HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n" + kGet);
@@ -160,7 +160,7 @@ TEST_F(HttpServer, AnswersHeadWithoutABody) {
   EXPECT_EQ(body_of(client.read_response()), "GET / ");
 }
 
-TEST_F(HttpServer, SaysContinue) {
+TEST_F(HttpServer, SendsContinueOnExpect) {
   start(echo);
   RawClient client(port());
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
@@ -168,29 +168,29 @@ TEST_F(HttpServer, SaysContinue) {
   client.send("ok");
   EXPECT_EQ(body_of(client.read_response()), "POST / ok");
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nok");
-  EXPECT_EQ(body_of(client.read_response()), "POST / ok") << "the body was there already";
+  EXPECT_EQ(body_of(client.read_response()), "POST / ok") << "the body had already arrived";
 }
 
-TEST_F(HttpServer, ClosesWhenAskedTo) {
+TEST_F(HttpServer, ClosesWhenClientRequestsIt) {
   start(echo);
   RawClient closing(port());
   closing.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" + kGet);
   const std::string all = closing.read_all();
   EXPECT_THAT(all, HasSubstr("Connection: close\r\n"));
-  EXPECT_EQ(body_of(all), "GET / ") << "nothing after the last answer";
+  EXPECT_EQ(body_of(all), "GET / ") << "nothing follows the last reply";
 
   RawClient old(port());
   old.send("GET / HTTP/1.0\r\n\r\n");
   EXPECT_THAT(old.read_all(), HasSubstr("Connection: close\r\n"));
 
-  RawClient old_kept(port());
-  old_kept.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
-  EXPECT_THAT(old_kept.read_response(), HasSubstr("Connection: keep-alive\r\n"));
-  old_kept.send("GET /2 HTTP/1.0\r\n\r\n");
-  EXPECT_EQ(body_of(old_kept.read_all()), "GET /2 ");
+  RawClient old_persistent(port());
+  old_persistent.send("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  EXPECT_THAT(old_persistent.read_response(), HasSubstr("Connection: keep-alive\r\n"));
+  old_persistent.send("GET /2 HTTP/1.0\r\n\r\n");
+  EXPECT_EQ(body_of(old_persistent.read_all()), "GET /2 ");
 }
 
-TEST_F(HttpServer, AnswersAClientThatEndsSending) {
+TEST_F(HttpServer, RepliesAfterClientShutsDownItsSide) {
   start(echo);
   RawClient client(port());
   client.send(kGet);
@@ -198,15 +198,15 @@ TEST_F(HttpServer, AnswersAClientThatEndsSending) {
   EXPECT_EQ(body_of(client.read_all()), "GET / ");
 }
 
-TEST_F(HttpServer, SurvivesClientsThatLeave) {
-  std::promise<Reply> kept;
+TEST_F(HttpServer, SurvivesClientDisconnects) {
+  std::promise<Reply> pending;
   start([&](Request& request, Reply reply) {
-    if (request.path == "/wait") return kept.set_value(std::move(reply));
+    if (request.path == "/wait") return pending.set_value(std::move(reply));
     echo(request, std::move(reply));
   });
   RawClient leaving(port());
   leaving.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
-  Reply reply = kept.get_future().get();
+  Reply reply = pending.get_future().get();
   leaving.abort();
   reply.send({.body = std::string(1024 * 1024, 'x')});
   for (const char* part : {"", "GET", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"}) {
@@ -219,7 +219,7 @@ TEST_F(HttpServer, SurvivesClientsThatLeave) {
   EXPECT_EQ(status_of(next.read_response()), 200);
 }
 
-TEST_F(HttpServer, AnswersForHandlersThatDoNot) {
+TEST_F(HttpServer, RepliesForHandlersThatDropTheReply) {
   start([](Request& request, Reply reply) {
     if (request.path == "/throw") throw std::runtime_error("on purpose");
     const Reply dropped = std::move(reply);
@@ -231,7 +231,7 @@ TEST_F(HttpServer, AnswersForHandlersThatDoNot) {
   }
 }
 
-TEST_F(HttpServer, AHandlerMayAnswerAnotherConnection) {
+TEST_F(HttpServer, HandlerMayReplyToAnotherConnection) {
   std::optional<Reply> waiting;
   start(
       [&](Request& request, Reply reply) {
@@ -286,7 +286,7 @@ TEST_F(HttpServer, AppliesCors) {
   EXPECT_THAT(client.read_response(), Not(HasSubstr("Access-Control")));
 }
 
-TEST_F(HttpServer, RefusesAnAddressInUse) {
+TEST_F(HttpServer, StartFailsOnAddressInUse) {
   start(echo);
   EXPECT_EQ(Server::start({.port = port()}, echo, clock_).error().code, Code::LISTEN_FAILED);
   EXPECT_EQ(Server::start({.address = "nowhere"}, echo, clock_).error().code, Code::LISTEN_FAILED);
@@ -298,7 +298,7 @@ TEST_F(HttpServer, ListensOnIpv6) {
     EXPECT_NE((*started)->port(), 0);
     return;
   }
-  // No excuse but a machine that has none.
+  // The test may be skipped only on a machine without IPv6.
   EXPECT_EQ(started.error().code, Code::LISTEN_FAILED);
   const int file = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 loopback{};
