@@ -1,4 +1,4 @@
-// Canonical JSON on any bytes: never crashes, a canonical text stays as it is, and simdjson agrees on what is JSON.
+// Canonical JSON on any bytes: it never crashes, canonical text does not change, and simdjson agrees on what is JSON.
 #include <simdjson.h>
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace latchkey;
 
-// Ours refuses more than simdjson does, but only for these reasons.
+// Canonical JSON rejects more than simdjson does, but only for these reasons.
 bool is_stricter(std::string_view detail) {
   for (const char* reason : {"duplicate", "surrogate", "exactly", "range", "deeper", "byte order mark"})
     if (detail.contains(reason)) return true;

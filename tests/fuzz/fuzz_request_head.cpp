@@ -1,5 +1,5 @@
-// The request gate on any bytes: it must not crash, must keep its promises about what it accepts, and must not change
-// its mind when the same bytes arrive in another rhythm.
+// The request gate on any bytes: it must not crash, accepted requests must satisfy its promises, and the result must
+// not depend on how the bytes are split into reads.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,7 +37,7 @@ void fuzz_head(std::string_view bytes) {
   LK_ASSERT(*size <= bytes.size() && *size <= limits.bytes_max);
   LK_ASSERT(bytes.substr(0, *size).ends_with("\r\n\r\n"));
   check_promises(head, bytes);
-  // What follows the head does not matter, and without its last byte it is not complete.
+  // Bytes after the head do not change the result, and a head without its last byte is incomplete.
   Head again;
   LK_ASSERT(parse_head(bytes.substr(0, *size), limits, again) == *size);
   LK_ASSERT(parse_head(bytes.substr(0, *size - 1), limits, again) == std::size_t{0});

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 // Requests and clients that the server rejects: malformed framing, sizes, slow clients, too many clients.
+=======
+// The server's limits: it rejects bad framing and oversized requests, and disconnects slow or excess clients.
+>>>>>>> words1
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -23,14 +27,18 @@ TEST_F(HttpLimits, ClosesClientsThatDoNotRead) {
   start([&](Request&, Reply reply) { reply.send({.body = std::string(64 * 1024 * 1024, 'x')}); }, settings);
   RawClient client(port());
   client.send(kGet);
+<<<<<<< HEAD
   // The deadline of a later connection passes after the first one's. Its end shows that the first one is closed.
+=======
+  // The witness starts later and times out; by then the client's write deadline has passed too.
+>>>>>>> words1
   RawClient witness(port());
   witness.send("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n");
   EXPECT_EQ(status_of(witness.read_all()), 408);
   EXPECT_LT(client.read_all().size(), 64u * 1024 * 1024);
 }
 
-TEST_F(HttpLimits, RefusesBadFramingAndCloses) {
+TEST_F(HttpLimits, RejectsBadFramingAndCloses) {
   start(echo);
   RawClient client(port());
   client.send(kGet + "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + kGet);
@@ -39,27 +47,28 @@ TEST_F(HttpLimits, RefusesBadFramingAndCloses) {
   EXPECT_EQ(status_of(refused), 400);
   EXPECT_THAT(refused, HasSubstr("application/problem+json"));
   EXPECT_THAT(refused, HasSubstr(R"("code":"BAD_REQUEST")"));
-  EXPECT_THAT(refused, Not(HasSubstr("200 OK"))) << "what follows a bad request is not a request";
+  EXPECT_THAT(refused, Not(HasSubstr("200 OK"))) << "bytes after a bad request are not parsed";
 
   RawClient chunks(port());
   chunks.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n" + kGet);
   EXPECT_EQ(status_of(chunks.read_all()), 400);
 }
 
-TEST_F(HttpLimits, RefusesLargeBodiesBeforeReadingThem) {
+TEST_F(HttpLimits, RejectsLargeBodiesBeforeReadingThem) {
   start(echo, {.body_bytes_max = 1000});
   RawClient announced(port());
   announced.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\nExpect: 100-continue\r\n\r\n");
   EXPECT_EQ(status_of(announced.read_response()), 413);
   RawClient sending(port());
   sending.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n" + std::string(500'000, 'x'));
-  EXPECT_THAT(sending.read_response(), HasSubstr("BODY_TOO_LARGE")) << "the answer survives the bytes on their way";
+  EXPECT_THAT(sending.read_response(), HasSubstr("BODY_TOO_LARGE"))
+      << "the reply arrives although the client is still sending";
   RawClient chunked(port());
   chunked.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3e9\r\n");
   EXPECT_EQ(status_of(chunked.read_response()), 413);
 }
 
-TEST_F(HttpLimits, RefusesLargeHeads) {
+TEST_F(HttpLimits, RejectsLargeHeads) {
   start(echo);
   RawClient large(port());
   large.send("GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(20'000, 'x'));
@@ -74,7 +83,11 @@ TEST_F(HttpLimits, RefusesLargeHeads) {
   EXPECT_EQ(status_of(many.read_response()), 431);
 }
 
+<<<<<<< HEAD
 TEST_F(HttpLimits, TimesOutSlowClients) {
+=======
+TEST_F(HttpLimits, ClosesSlowClients) {
+>>>>>>> words1
   start(echo, impatient());
   RawClient slow_head(port());
   slow_head.send("GET / HTTP/1.1\r\nHost:");
@@ -86,13 +99,13 @@ TEST_F(HttpLimits, TimesOutSlowClients) {
   slow_chunks.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhell\r\n");
   EXPECT_EQ(status_of(slow_chunks.read_all()), 408);
   RawClient silent(port());
-  EXPECT_EQ(silent.read_all(), "") << "no request, no answer";
+  EXPECT_EQ(silent.read_all(), "") << "a client that sends no request gets no reply";
   RawClient idle(port());
   idle.send(kGet);
-  EXPECT_EQ(body_of(idle.read_all()), "GET / ") << "closed when idle";
+  EXPECT_EQ(body_of(idle.read_all()), "GET / ") << "the idle connection is closed after its reply";
 }
 
-TEST_F(HttpLimits, ADripDoesNotExtendTheHeadsDeadline) {
+TEST_F(HttpLimits, SlowBytesDoNotExtendHeadDeadline) {
   start(echo, impatient());
   RawClient client(port());
   client.send("GET / HTTP/1.1\r\nHost: a\r\n");
@@ -116,12 +129,21 @@ TEST_F(HttpLimits, LimitsConnections) {
 }
 
 TEST_F(HttpLimits, LimitsRequestsInFlight) {
+<<<<<<< HEAD
   std::promise<Reply> stored;
   // With one thread, the first request is counted before the second is parsed.
   start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); }, {.threads = 1, .in_flight_max = 1});
   RawClient first(port()), second(port());
   first.send(kGet);
   Reply reply = stored.get_future().get();
+=======
+  std::promise<Reply> pending;
+  // There is one thread: it has counted the first request before it reads the second.
+  start([&](Request&, Reply reply) { pending.set_value(std::move(reply)); }, {.threads = 1, .in_flight_max = 1});
+  RawClient first(port()), second(port());
+  first.send(kGet);
+  Reply reply = pending.get_future().get();
+>>>>>>> words1
   second.send(kGet);
   const std::string refused = second.read_response();
   EXPECT_THAT(refused, HasSubstr("OVERLOADED"));
@@ -130,10 +152,17 @@ TEST_F(HttpLimits, LimitsRequestsInFlight) {
   EXPECT_EQ(body_of(first.read_response()), "done");
 }
 
+<<<<<<< HEAD
 class HttpAfterPause : public HttpTest {
  protected:
   // The machine's clock, which a test can move forward.
   class Leaping final : public Clock {
+=======
+class HttpPaused : public HttpTest {
+ protected:
+  // The machine's clock; `leap` adds elapsed time.
+  class LeapingClock final : public Clock {
+>>>>>>> words1
    public:
     Instant now() override { return system_.now(); }
     Duration elapsed() override { return system_.elapsed() + Duration{leapt_ms_.load()}; }
@@ -144,27 +173,44 @@ class HttpAfterPause : public HttpTest {
     SystemClock system_;
     std::atomic<std::int64_t> leapt_ms_{0};
   };
+<<<<<<< HEAD
   ~HttpAfterPause() override { server_.reset(); }
+=======
+  ~HttpPaused() override { server_.reset(); }
+>>>>>>> words1
 
-  Leaping leaping_;
+  LeapingClock leaping_clock_;
 };
 
+<<<<<<< HEAD
 // As after a SIGSTOP: a client that connected after the pause was not idle during it.
 TEST_F(HttpAfterPause, CountsDeadlinesFromTheRequest) {
   auto started = Server::start({.threads = 1}, echo, leaping_);
   ASSERT_TRUE(started) << to_string(started.error());
   server_ = std::move(*started);
   // With one thread, the first connection is idle when the second has its response.
+=======
+// After a SIGSTOP or a suspended machine, only connections from before the pause count as idle.
+TEST_F(HttpPaused, NewClientIsNotIdleAfterAPause) {
+  auto started = Server::start({.threads = 1}, echo, leaping_clock_);
+  ASSERT_TRUE(started) << to_string(started.error());
+  server_ = std::move(*started);
+  // There is one thread: once the second connection has its reply, the first one is registered as idle.
+>>>>>>> words1
   RawClient idle(port()), second(port());
   for (RawClient* each : {&idle, &second}) {
     each->send(kGet);
     EXPECT_EQ(status_of(each->read_response()), 200);
   }
-  leaping_.leap(2 * Settings{}.idle_deadline);
+  leaping_clock_.leap(2 * Settings{}.idle_deadline);
   RawClient client(port());
   client.send(kGet);
   EXPECT_EQ(status_of(client.read_response()), 200);
+<<<<<<< HEAD
   EXPECT_EQ(idle.read_all(), "") << "the server has checked its deadlines, and this one had passed";
+=======
+  EXPECT_EQ(idle.read_all(), "") << "the server has checked deadlines, and the old connection's had passed";
+>>>>>>> words1
   client.send(kGet);
   EXPECT_EQ(status_of(client.read_response()), 200);
 }

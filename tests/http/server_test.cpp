@@ -15,7 +15,11 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+<<<<<<< HEAD
 // Responds from one thread, in batches, as the writer of a database does after each commit.
+=======
+// Replies from one thread, in batches, as a database's writer does after each commit.
+>>>>>>> words1
 class Committer {
  public:
   ~Committer() {
@@ -54,7 +58,11 @@ class Committer {
 
 class HttpServer : public HttpTest {};
 
+<<<<<<< HEAD
 TEST_F(HttpServer, RespondsOnAPersistentConnection) {
+=======
+TEST_F(HttpServer, RepliesAndLeavesConnectionOpen) {
+>>>>>>> words1
   start(echo);
   RawClient client(port());
   for (int i = 0; i < 3; ++i) {
@@ -67,7 +75,7 @@ TEST_F(HttpServer, RespondsOnAPersistentConnection) {
   }
 }
 
-TEST_F(HttpServer, GivesTheHandlerAView) {
+TEST_F(HttpServer, HandlerSeesRequestParts) {
   start([](Request& request, Reply reply) {
     reply.send({.body = std::string(request.path) + "|" + std::string(request.query) + "|" +
                         std::string(request.find("x-some").value_or("none")) + "|" + std::string(request.remote) +
@@ -78,7 +86,7 @@ TEST_F(HttpServer, GivesTheHandlerAView) {
   EXPECT_EQ(body_of(client.read_response()), "/a%20b|c=d|thing|127.0.0.1|loopback");
 }
 
-TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
+TEST_F(HttpServer, RepliesToPipelinedRequestsInOrder) {
   start(echo);
   RawClient client(port());
   std::string requests, expected;
@@ -92,13 +100,17 @@ TEST_F(HttpServer, AnswersPipelinedRequestsInOrder) {
   sender.join();
 }
 
-TEST_F(HttpServer, AnswersPipelinedRequestsInOrderThoughRepliesComeFromAThread) {
-  std::vector<std::thread> threads;  // started by the one loop's thread
+TEST_F(HttpServer, OrdersPipelinedRepliesFromOtherThreads) {
+  std::vector<std::thread> threads;  // only the single loop thread adds to it
   start(
       [&](Request& request, Reply reply) {
         std::string target(request.target);
         if (target.ends_with("0")) return reply.send({.body = std::move(target)});
+<<<<<<< HEAD
         threads.emplace_back([target, deferred = std::move(reply)] mutable { deferred.send({.body = target}); });
+=======
+        threads.emplace_back([target, pending = std::move(reply)] mutable { pending.send({.body = target}); });
+>>>>>>> words1
       },
       {.threads = 1});
   RawClient client(port());
@@ -121,7 +133,7 @@ TEST_F(HttpServer, ReadsRequestsByteByByte) {
   }
 }
 
-TEST_F(HttpServer, MovesLargeBodies) {
+TEST_F(HttpServer, TransfersLargeBodies) {
   start(echo);
   RawClient client(port());
   const std::string body(2 * 1024 * 1024, 'b');
@@ -152,7 +164,7 @@ TEST_F(HttpServer, WaitsForClientsThatReadLate) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(body_of(client.read_response()), "/" + std::to_string(i) + large) << i;
 }
 
-TEST_F(HttpServer, AnswersHeadWithoutABody) {
+TEST_F(HttpServer, RepliesToHeadWithoutBody) {
   start(echo);
   RawClient client(port());
   client.send("HEAD /x HTTP/1.1\r\nHost: a\r\n\r\n" + kGet);
@@ -160,7 +172,7 @@ TEST_F(HttpServer, AnswersHeadWithoutABody) {
   EXPECT_EQ(body_of(client.read_response()), "GET / ");
 }
 
-TEST_F(HttpServer, SaysContinue) {
+TEST_F(HttpServer, SendsContinueOnExpect) {
   start(echo);
   RawClient client(port());
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
@@ -168,16 +180,16 @@ TEST_F(HttpServer, SaysContinue) {
   client.send("ok");
   EXPECT_EQ(body_of(client.read_response()), "POST / ok");
   client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\nok");
-  EXPECT_EQ(body_of(client.read_response()), "POST / ok") << "the body was there already";
+  EXPECT_EQ(body_of(client.read_response()), "POST / ok") << "the body had already arrived";
 }
 
-TEST_F(HttpServer, ClosesWhenAskedTo) {
+TEST_F(HttpServer, ClosesWhenClientRequestsIt) {
   start(echo);
   RawClient closing(port());
   closing.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" + kGet);
   const std::string all = closing.read_all();
   EXPECT_THAT(all, HasSubstr("Connection: close\r\n"));
-  EXPECT_EQ(body_of(all), "GET / ") << "nothing after the last answer";
+  EXPECT_EQ(body_of(all), "GET / ") << "nothing follows the last reply";
 
   RawClient old(port());
   old.send("GET / HTTP/1.0\r\n\r\n");
@@ -190,7 +202,7 @@ TEST_F(HttpServer, ClosesWhenAskedTo) {
   EXPECT_EQ(body_of(old_persistent.read_all()), "GET /2 ");
 }
 
-TEST_F(HttpServer, AnswersAClientThatEndsSending) {
+TEST_F(HttpServer, RepliesAfterClientShutsDownItsSide) {
   start(echo);
   RawClient client(port());
   client.send(kGet);
@@ -198,15 +210,26 @@ TEST_F(HttpServer, AnswersAClientThatEndsSending) {
   EXPECT_EQ(body_of(client.read_all()), "GET / ");
 }
 
+<<<<<<< HEAD
 TEST_F(HttpServer, SurvivesClientsThatLeave) {
   std::promise<Reply> stored;
   start([&](Request& request, Reply reply) {
     if (request.path == "/wait") return stored.set_value(std::move(reply));
+=======
+TEST_F(HttpServer, SurvivesClientDisconnects) {
+  std::promise<Reply> pending;
+  start([&](Request& request, Reply reply) {
+    if (request.path == "/wait") return pending.set_value(std::move(reply));
+>>>>>>> words1
     echo(request, std::move(reply));
   });
   RawClient leaving(port());
   leaving.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
+<<<<<<< HEAD
   Reply reply = stored.get_future().get();
+=======
+  Reply reply = pending.get_future().get();
+>>>>>>> words1
   leaving.abort();
   reply.send({.body = std::string(1024 * 1024, 'x')});
   for (const char* part : {"", "GET", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"}) {
@@ -219,7 +242,7 @@ TEST_F(HttpServer, SurvivesClientsThatLeave) {
   EXPECT_EQ(status_of(next.read_response()), 200);
 }
 
-TEST_F(HttpServer, AnswersForHandlersThatDoNot) {
+TEST_F(HttpServer, RepliesForHandlersThatDropTheReply) {
   start([](Request& request, Reply reply) {
     if (request.path == "/throw") throw std::runtime_error("on purpose");
     const Reply dropped = std::move(reply);
@@ -231,7 +254,7 @@ TEST_F(HttpServer, AnswersForHandlersThatDoNot) {
   }
 }
 
-TEST_F(HttpServer, AHandlerMayAnswerAnotherConnection) {
+TEST_F(HttpServer, HandlerMayReplyToAnotherConnection) {
   std::optional<Reply> waiting;
   start(
       [&](Request& request, Reply reply) {
@@ -286,7 +309,7 @@ TEST_F(HttpServer, AppliesCors) {
   EXPECT_THAT(client.read_response(), Not(HasSubstr("Access-Control")));
 }
 
-TEST_F(HttpServer, RefusesAnAddressInUse) {
+TEST_F(HttpServer, StartFailsOnAddressInUse) {
   start(echo);
   EXPECT_EQ(Server::start({.port = port()}, echo, clock_).error().code, Code::LISTEN_FAILED);
   EXPECT_EQ(Server::start({.address = "nowhere"}, echo, clock_).error().code, Code::LISTEN_FAILED);
@@ -298,7 +321,11 @@ TEST_F(HttpServer, ListensOnIpv6) {
     EXPECT_NE((*started)->port(), 0);
     return;
   }
+<<<<<<< HEAD
   // The only valid reason is a machine without IPv6.
+=======
+  // The test may be skipped only on a machine without IPv6.
+>>>>>>> words1
   EXPECT_EQ(started.error().code, Code::LISTEN_FAILED);
   const int file = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 loopback{};

@@ -13,12 +13,12 @@ using ::testing::HasSubstr;
 
 class HttpShutdown : public HttpTest {};
 
-TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {
-  std::promise<Reply> stored;
-  // With one thread, the end of the idle connection shows that the others are stopping too.
+TEST_F(HttpShutdown, FinishesInFlightRequestsClosesIdle) {
+  std::promise<Reply> pending;
+  // There is one thread: once it has closed the idle connection, it has processed the stop for the others too.
   start(
       [&](Request& request, Reply reply) {
-        if (request.path == "/wait") return stored.set_value(std::move(reply));
+        if (request.path == "/wait") return pending.set_value(std::move(reply));
         echo(request, std::move(reply));
       },
       {.threads = 1});
@@ -28,10 +28,10 @@ TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {
   halfway.send("GET /first HTTP/1.1\r\nHost: a\r\n\r\nPOST /half HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\no");
   EXPECT_EQ(status_of(halfway.read_response()), 200);
   busy.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
-  Reply reply = stored.get_future().get();
+  Reply reply = pending.get_future().get();
 
   std::thread stopping([&] { server_->stop(); });
-  EXPECT_EQ(idle.read_all(), "") << "closed at once";
+  EXPECT_EQ(idle.read_all(), "") << "an idle connection is closed at once";
   halfway.send("k");
   EXPECT_THAT(halfway.read_all(), HasSubstr("Connection: close\r\n"));
   reply.send({.body = "finished"});
@@ -44,23 +44,23 @@ TEST_F(HttpShutdown, FinishesRequestsInFlightAndClosesTheRest) {
   EXPECT_FALSE(RawClient(port()).is_connected());
 }
 
-TEST_F(HttpShutdown, DoesNotWaitForEver) {
-  std::promise<Reply> stored;
-  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); }, {.stop_deadline = 50ms, .tick = 10ms});
+TEST_F(HttpShutdown, StopEndsAtItsDeadline) {
+  std::promise<Reply> pending;
+  start([&](Request&, Reply reply) { pending.set_value(std::move(reply)); }, {.stop_deadline = 50ms, .tick = 10ms});
   RawClient client(port());
   client.send(kGet);
-  Reply reply = stored.get_future().get();
+  Reply reply = pending.get_future().get();
   server_->stop();
   EXPECT_EQ(client.read_all(), "");
   reply.send({.body = "too late"});
 }
 
-TEST_F(HttpShutdown, AReplyMayOutliveTheServer) {
-  std::promise<Reply> stored;
-  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); }, {.stop_deadline = 0ms, .tick = 10ms});
+TEST_F(HttpShutdown, ReplyMayOutliveTheServer) {
+  std::promise<Reply> pending;
+  start([&](Request&, Reply reply) { pending.set_value(std::move(reply)); }, {.stop_deadline = 0ms, .tick = 10ms});
   RawClient client(port());
   client.send(kGet);
-  Reply reply = stored.get_future().get();
+  Reply reply = pending.get_future().get();
   server_.reset();
   reply.send({.body = "too late"});
 }
@@ -87,7 +87,7 @@ TEST_F(HttpShutdown, StopsUnderLoad) {
   }
 }
 
-TEST_F(HttpShutdown, MayBeCalledTwice) {
+TEST_F(HttpShutdown, StopMayBeCalledTwice) {
   start(echo);
   server_->stop();
   server_->stop();

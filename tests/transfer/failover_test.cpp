@@ -1,4 +1,4 @@
-// A move into a primary that is lost about its commit: the same command finishes on the standby that took its place.
+// A primary is lost around the commit of a move: the same command then finishes on the promoted standby.
 #include <signal.h>
 
 #include "migrate/own_schema.hpp"
@@ -8,7 +8,7 @@
 namespace latchkey {
 namespace {
 
-// Commits wait for the standby. A session of the test's holds the move up at its commit.
+// Commits wait for the standby. A session of the test blocks the move at its commit.
 class MoveFailover : public MoveTest {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ class MoveFailover : public MoveTest {
   std::unique_ptr<PgCluster> standby_ = PgCluster::make_standby(primary_);
 };
 
-TEST_F(MoveFailover, OfAPrimaryThatWasLostAtTheCommitItIsCopiedAgain) {
+TEST_F(MoveFailover, PrimaryLostAtCommitIsCopiedAgain) {
   PgClient gate(primary_.url());
   gate.execute(
       "CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS "
@@ -54,19 +54,20 @@ TEST_F(MoveFailover, OfAPrimaryThatWasLostAtTheCommitItIsCopiedAgain) {
   fail_over();
   EXPECT_EQ(mover->finish(), 69);
   EXPECT_THAT(mover->err, HasSubstr("run the move again"));
-  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED) << "whether it was committed cannot be known here";
+  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED)
+      << "the outcome of the commit is unknown, so the file stays closed";
   expect_finished("verified: ");
 }
 
-TEST_F(MoveFailover, ACopyThatIsOnTheStandbyIsFoundThere) {
+TEST_F(MoveFailover, CopyOnPromotedStandbyIsFound) {
   ASSERT_EQ(call(words()).exit, 0);
   fail_over();
   expect_finished("has this copy already");
 }
 
-// PostgreSQL then says that it committed, with a warning: whoever waits for a standby that is gone and is cancelled.
-// A role that hears of errors only must be told of it too.
-TEST_F(MoveFailover, ACommitThatMayNotBeOnTheStandbyIsNotKnown) {
+// A commit that is cancelled while it waits for a lost standby is reported as committed, with a warning.
+// The warning must reach the move even if the role's client_min_messages shows errors only.
+TEST_F(MoveFailover, CommitCancelledInSyncWaitIsUnknown) {
   PgClient watch(primary_.url());
   for (const char* setting : {"client_min_messages = error", "synchronous_commit = local"}) {
     watch.execute(std::string("SET synchronous_commit = local; ALTER ROLE latchkey SET ") + setting);

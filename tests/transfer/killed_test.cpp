@@ -1,4 +1,4 @@
-// A move that is killed, or loses its connection: run again, it finds what became of it.
+// A move that is killed or loses its connection: a second run determines the outcome and finishes.
 #include <signal.h>
 
 #include "migrate/own_schema.hpp"
@@ -7,10 +7,10 @@
 namespace latchkey {
 namespace {
 
-// The binary, held up by the database at a chosen point while a session of the test's holds an advisory lock.
+// The binary, blocked by the database at a chosen point while a session of the test holds an advisory lock.
 class MoveKilled : public MoveTest {
  protected:
-  // `when`: BEFORE or AFTER with its table; a CONSTRAINT trigger that is deferred fires at the commit.
+  // `trigger` creates the trigger that blocks. A deferred CONSTRAINT trigger fires at the commit.
   void hold_up(const std::string& trigger) {
     ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
     ask("CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS "
@@ -18,7 +18,7 @@ class MoveKilled : public MoveTest {
         trigger);
     gate_.execute("SELECT pg_advisory_lock(77)");
   }
-  // As it would be held up.
+  // Like hold_up(), but the trigger raises an error instead of blocking.
   void refuse(const std::string& trigger) {
     ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
     ask("CREATE SCHEMA held; CREATE FUNCTION held.wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END "
@@ -56,17 +56,17 @@ class MoveKilled : public MoveTest {
   static constexpr const char* kAtTheCommit =
       "CREATE CONSTRAINT TRIGGER hold AFTER INSERT ON latchkey.batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
       "EXECUTE FUNCTION held.wait()";
-  // Of one that finds the copy there.
+  // The commit of a second move, which finds the copy already there.
   static constexpr const char* kAtTheRepeatsCommit =
       "CREATE CONSTRAINT TRIGGER hold AFTER UPDATE ON latchkey.batches DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
       "EXECUTE FUNCTION held.wait()";
 };
 
-TEST_F(MoveKilled, InTheMiddleNothingHasHappened) {
+TEST_F(MoveKilled, KilledBeforeCommitChangesNothing) {
   fill(1'200);
   hold_up(kInTheMiddle);
   kill_it();
-  EXPECT_TRUE(open_file()) << "the file goes on being used";
+  EXPECT_TRUE(open_file()) << "the file is still in use";
   terminate_orphaned_backend();
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
   open_gate();
@@ -75,39 +75,39 @@ TEST_F(MoveKilled, InTheMiddleNothingHasHappened) {
   EXPECT_TRUE(moved->target);
 }
 
-TEST_F(MoveKilled, AtTheCommitTheFileStaysShutUntilItIsRunAgain) {
+TEST_F(MoveKilled, KilledAtCommitClosesFileUntilRerun) {
   fill();
   hold_up(kAtTheCommit);
   kill_it();
-  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED) << "the copy may yet be committed";
+  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED) << "the database may still commit the copy";
   EXPECT_THAT(open_file().error().detail, HasSubstr("begun and not finished"));
   terminate_orphaned_backend();
-  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0") << "it was not";
+  EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0") << "the database did not commit";
   open_gate();
   const auto moved = move();
   ASSERT_TRUE(moved) << to_string(moved.error());
-  EXPECT_TRUE(moved->target) << "so it is copied again";
+  EXPECT_TRUE(moved->target) << "the second run copies again";
   EXPECT_THAT(open_file().error().detail, HasSubstr("was moved"));
 }
 
-TEST_F(MoveKilled, ACommitBehindItsBackIsFound) {
+TEST_F(MoveKilled, CommitAfterTheKillIsFound) {
   const Filled filled = fill();
   hold_up(kAtTheCommit);
   kill_it();
   open_gate();
   wait_until_gone();
-  EXPECT_NE(ask("SELECT count(*) FROM latchkey.runs"), "0") << "the database went on without it";
-  // A server may have begun to use the copy by now.
+  EXPECT_NE(ask("SELECT count(*) FROM latchkey.runs"), "0") << "the database committed after the kill";
+  // A server may already have begun to use the copy.
   as<Won>(Verbs(*open_copy()).claim(again("new")));
   const auto moved = move();
   ASSERT_TRUE(moved) << to_string(moved.error());
-  EXPECT_FALSE(moved->target) << "nothing is copied twice";
+  EXPECT_FALSE(moved->target) << "the second run copies nothing";
   EXPECT_THAT(open_file().error().detail, HasSubstr("was moved"));
   EXPECT_EQ(as<Replay>(Verbs(*open_copy()).claim(again("done"))).run.id(), filled.done);
 }
 
-// The file knows that the copy was there: if it has been removed since, that is not to be made good by an old file.
-TEST_F(MoveKilled, ARepeatOfAFinishedMoveLeavesItsMark) {
+// The file's mark says that the copy existed. If the copy was removed since, the old file must not be copied again.
+TEST_F(MoveKilled, KilledRepeatLeavesTheFinishedMark) {
   fill();
   ASSERT_TRUE(move());
   hold_up(kAtTheRepeatsCommit);
@@ -117,19 +117,19 @@ TEST_F(MoveKilled, ARepeatOfAFinishedMoveLeavesItsMark) {
   open_gate();
   ASSERT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--database", url_}).exit, 0);
   const auto again = move();
-  ASSERT_FALSE(again) << "copied a second time";
+  ASSERT_FALSE(again) << "the file was copied a second time";
   EXPECT_EQ(again.error().code, Code::STORE_MOVED);
   EXPECT_THAT(again.error().detail, HasSubstr("has it been removed?"));
 }
 
-TEST_F(MoveKilled, ARepeatWhoseCommitIsRefusedLeavesTheMarkAsItWas) {
+TEST_F(MoveKilled, RejectedRepeatLeavesMarkUnchanged) {
   fill();
   ASSERT_TRUE(move());
   for (const std::string before : {"was moved", "begun and not finished"}) {
     refuse(kAtTheRepeatsCommit);
     EXPECT_EQ(refusal(), Code::STORE_UNAVAILABLE);
     const auto opened = open_file();
-    ASSERT_FALSE(opened) << "the copy is there";
+    ASSERT_FALSE(opened) << "the copy exists, so the file stays closed";
     EXPECT_THAT(opened.error().detail, HasSubstr(before));
     ask("DROP SCHEMA held CASCADE");
     write_moved_mark(store_file(), {moved_to(), clock_.now(), false});
@@ -137,7 +137,7 @@ TEST_F(MoveKilled, ARepeatWhoseCommitIsRefusedLeavesTheMarkAsItWas) {
   EXPECT_TRUE(move());
 }
 
-TEST_F(MoveKilled, AConnectionThatGoesAtTheCommitIsToldAndRunAgain) {
+TEST_F(MoveKilled, ConnectionLostAtCommitAsksForRerun) {
   fill();
   hold_up(kAtTheCommit);
   const auto mover = start(words());
@@ -145,12 +145,13 @@ TEST_F(MoveKilled, AConnectionThatGoesAtTheCommitIsToldAndRunAgain) {
   terminate_orphaned_backend();
   EXPECT_EQ(mover->finish(), 69);
   EXPECT_THAT(mover->err, HasSubstr("run the move again"));
-  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED) << "whether it was committed cannot be known here";
+  EXPECT_EQ(open_file().error().code, Code::STORE_MOVED)
+      << "the outcome of the commit is unknown, so the file stays closed";
   open_gate();
   EXPECT_EQ(call(words()).exit, 0);
 }
 
-TEST_F(MoveKilled, ACommitThatIsRefusedLeavesTheFileInUse) {
+TEST_F(MoveKilled, RejectedCommitLeavesFileInUse) {
   fill();
   refuse(kAtTheCommit);
   EXPECT_EQ(refusal(), Code::STORE_UNAVAILABLE);
@@ -158,7 +159,7 @@ TEST_F(MoveKilled, ACommitThatIsRefusedLeavesTheFileInUse) {
   EXPECT_TRUE(open_file());
 }
 
-TEST_F(MoveKilled, CtrlCSaysWhatItLeaves) {
+TEST_F(MoveKilled, CtrlCReportsTheFilesState) {
   fill();
   hold_up(kInTheMiddle);
   const auto mover = start(words());
@@ -169,7 +170,7 @@ TEST_F(MoveKilled, CtrlCSaysWhatItLeaves) {
   EXPECT_TRUE(open_file());
 }
 
-TEST_F(MoveKilled, CtrlCAtTheCommitSaysThatTheFileStaysClosed) {
+TEST_F(MoveKilled, CtrlCAtCommitReportsTheFileClosed) {
   fill();
   hold_up(kAtTheCommit);
   const auto mover = start(words());
@@ -183,7 +184,7 @@ TEST_F(MoveKilled, CtrlCAtTheCommitSaysThatTheFileStaysClosed) {
   EXPECT_EQ(call(words()).exit, 0);
 }
 
-TEST_F(MoveKilled, TwoAtOnceMakeOneCopy) {
+TEST_F(MoveKilled, ConcurrentMovesMakeOneCopy) {
   fill();
   const std::string other = file("other.db");
   {

@@ -1,4 +1,4 @@
-// What is not moved, or not any more: one store is left that is used.
+// Moves that are rejected, and files that were moved: only one store remains in use.
 #include <signal.h>
 
 #include "migrate/own_schema.hpp"
@@ -22,7 +22,7 @@ TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
 
   const auto repeat = move();
   ASSERT_TRUE(repeat) << to_string(repeat.error());
-  EXPECT_FALSE(repeat->target) << "it is there already";
+  EXPECT_FALSE(repeat->target) << "the copy already exists";
   const std::string elsewhere = PgServer::instance().borrow_database();
   EXPECT_EQ(transfer::move_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
             Code::STORE_MOVED);
@@ -31,7 +31,7 @@ TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
   const Answer unasked = call({"move", "--unmark"});
   EXPECT_EQ(unasked.exit, 2);
   EXPECT_THAT(unasked.err, HasSubstr("is then done a second time"));
-  EXPECT_FALSE(open_file()) << "as it was";
+  EXPECT_FALSE(open_file()) << "the mark is unchanged";
   EXPECT_EQ(call({"move", "--unmark", "--yes"}).exit, 0);
   EXPECT_TRUE(open_file());
   EXPECT_THAT(call({"move", "--unmark", "--yes"}).out, HasSubstr("has no mark"));
@@ -43,7 +43,7 @@ TEST_F(MoveTest, AFolderThatWasMovedIsTheNewServersUntilItIsOpenedAgain) {
   const auto server = start({"serve", "--listen", "127.0.0.1:0", "--store", url_});
   ASSERT_THAT(server->read_line(), HasSubstr("http://"));
   EXPECT_EQ(call(run("after", "echo through")).out, "through\n");
-  EXPECT_EQ(call({"move", "--unmark", "--yes"}).exit, 75) << "it runs";
+  EXPECT_EQ(call({"move", "--unmark", "--yes"}).exit, 75) << "the server still runs";
   server->signal(SIGTERM);
   ASSERT_EQ(server->finish(), 0);
   EXPECT_THAT(call(run("after", "echo again")).err, HasSubstr("SERVER_UNREACHABLE"));
@@ -51,7 +51,7 @@ TEST_F(MoveTest, AFolderThatWasMovedIsTheNewServersUntilItIsOpenedAgain) {
   EXPECT_EQ(call(run("new", "echo in the file")).out, "in the file\n");
 }
 
-TEST_F(MoveTest, AFileThatAServerOwnsIsLeftToIt) {
+TEST_F(MoveTest, FileOwnedByServerIsNotMoved) {
   environment_.back() = "LATCHKEY_STORE=sqlite:" + store_file();
   const auto server = start({"serve", "--listen", "127.0.0.1:0"});
   ASSERT_THAT(server->read_line(), HasSubstr("http://"));
@@ -63,7 +63,7 @@ TEST_F(MoveTest, AFileThatAServerOwnsIsLeftToIt) {
     EXPECT_THAT(refused.err, HasSubstr("STORE_LOCKED"));
     EXPECT_EQ(ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'latchkey'"), "0");
   }
-  EXPECT_EQ(call(run("before", "echo twice")).out, "served\n") << "it knows what it did";
+  EXPECT_EQ(call(run("before", "echo twice")).out, "served\n") << "the server replays the earlier run";
   EXPECT_EQ(call(run("after", "echo still")).out, "still\n");
   server->signal(SIGTERM);
   ASSERT_EQ(server->finish(), 0);
@@ -72,8 +72,8 @@ TEST_F(MoveTest, AFileThatAServerOwnsIsLeftToIt) {
   EXPECT_THAT(moved.out, HasSubstr("2 runs are in "));
 }
 
-// However the file is named: the folder is the commands' again.
-TEST_F(MoveTest, AFileThatIsNamedIsOpenedAgainWithItsFolder) {
+// `--unmark` reopens the folder for commands, however the file was named.
+TEST_F(MoveTest, UnmarkOfNamedFileReopensItsFolder) {
   fill();
   for (const std::string way : {"--from", "LATCHKEY_STORE"}) {
     ASSERT_TRUE(move());
@@ -82,7 +82,7 @@ TEST_F(MoveTest, AFileThatIsNamedIsOpenedAgainWithItsFolder) {
     Words unmark{"move", "--unmark", "--yes"};
     if (way == "--from") unmark.insert(unmark.end(), {way, "sqlite:" + store_file()});
     if (way == "LATCHKEY_STORE") environment_.back() = "LATCHKEY_STORE=" + store_file();
-    EXPECT_EQ(call(unmark).exit, 75) << "it runs";
+    EXPECT_EQ(call(unmark).exit, 75) << "the server still runs";
     server->signal(SIGTERM);
     ASSERT_EQ(server->finish(), 0);
     ASSERT_EQ(call(unmark).exit, 0) << way;
@@ -93,8 +93,8 @@ TEST_F(MoveTest, AFileThatIsNamedIsOpenedAgainWithItsFolder) {
   }
 }
 
-// What LATCHKEY_STORE says holds for every command.
-TEST_F(MoveTest, TheVariableNamesTheStore) {
+// LATCHKEY_STORE applies to every command.
+TEST_F(MoveTest, StoreVariableNamesTheSource) {
   fill();
   const std::string other = file("other.db");
   {
@@ -108,7 +108,7 @@ TEST_F(MoveTest, TheVariableNamesTheStore) {
   EXPECT_THAT(refused.err, Not(HasSubstr("Sesame")));
   environment_.back() = "LATCHKEY_STORE=host=h";
   EXPECT_EQ(call(words()).exit, 2);
-  EXPECT_TRUE(open_file()) << "not what was named";
+  EXPECT_TRUE(open_file()) << "the default file was not the source";
   environment_.back() = "LATCHKEY_STORE=sqlite:" + other;
   const Answer moved = call(words());
   EXPECT_EQ(moved.exit, 0) << moved.err;
@@ -116,10 +116,11 @@ TEST_F(MoveTest, TheVariableNamesTheStore) {
   EXPECT_THAT(moved.out, HasSubstr(other + " is marked as moved"));
   EXPECT_TRUE(open_file());
   environment_.back() = "LATCHKEY_STORE=postgres://h/d";
-  EXPECT_THAT(call(words({"--from", "sqlite:" + store_file()})).err, HasSubstr("STORE_NOT_EMPTY")) << "said, so read";
+  EXPECT_THAT(call(words({"--from", "sqlite:" + store_file()})).err, HasSubstr("STORE_NOT_EMPTY"))
+      << "--from overrides the variable";
 }
 
-TEST_F(MoveTest, IntoAFileIsNoMove) {
+TEST_F(MoveTest, MoveIntoFileIsRejected) {
   const Answer refused = call({"move", "--to", "sqlite:" + file("x.db")});
   EXPECT_EQ(refused.exit, 2);
   EXPECT_THAT(refused.err, HasSubstr("moved into PostgreSQL only"));
@@ -132,7 +133,7 @@ TEST_F(MoveTest, WhatIsNoStoreIsRefusedAndNotTouched) {
   std::ofstream(store_file()) << "";
   EXPECT_EQ(refusal(), Code::STORE_FORMAT);
   EXPECT_EQ(std::filesystem::file_size(store_file()), 0u);
-  std::ofstream(store_file()) << "something else altogether, long enough to be looked at as a database's head";
+  std::ofstream(store_file()) << "something else altogether, long enough to be parsed as the header of a database";
   EXPECT_EQ(refusal(), Code::STORE_FORMAT);
   EXPECT_EQ(ask("SELECT count(*) FROM pg_namespace WHERE nspname = 'latchkey'"), "0");
 }
@@ -145,7 +146,7 @@ TEST_F(MoveTest, ASchemaOfAnotherVersionIsRefused) {
   ask("INSERT INTO latchkey.migrations VALUES (9999, 'future', 'x')");
   EXPECT_EQ(refusal(), Code::SCHEMA_NEWER);
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
-  EXPECT_TRUE(open_file()) << "the file goes on being used";
+  EXPECT_TRUE(open_file()) << "the file is still in use";
 }
 
 TEST_F(MoveTest, ATargetThatHoldsSomethingIsRefused) {
@@ -159,23 +160,23 @@ TEST_F(MoveTest, ATargetThatHoldsSomethingIsRefused) {
   EXPECT_TRUE(open_file());
 }
 
-// A server that was started on the database before the move has left its token. Where it had the same folder, that is
-// the file's own.
-TEST_F(MoveTest, ATokenThatIsTheFilesOwnIsNotInTheWay) {
+// A server that ran on the database before the move has created a token there. If that server used the same data
+// directory, the file has the same token.
+TEST_F(MoveTest, SameTokenInTargetDoesNotBlockMove) {
   ASSERT_TRUE(Service::start({.data_dir = data_dir_, .listen = "127.0.0.1:0"}));
   const ServeSettings on_copy{.data_dir = data_dir_, .listen = "127.0.0.1:0", .store = url_};
   {
     const auto service = Service::start(on_copy).value();
     const auto refused = move();
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().code, Code::STORE_LOCKED) << "what it has drawn and knows by heart is not the file's";
+    EXPECT_EQ(refused.error().code, Code::STORE_LOCKED) << "a running server caches fences that the file does not know";
     EXPECT_THAT(refused.error().detail, HasSubstr("latchkey "));
   }
   EXPECT_TRUE(open_file());
   ask("UPDATE latchkey.tokens SET revoked_at = 1");
-  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY) << "what was revoked would be good again";
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY) << "the move would undo the revocation";
   ask("UPDATE latchkey.tokens SET revoked_at = NULL, secret_hash = '\\x00'");
-  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY) << "another one by the same name";
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY) << "a different token has the same id";
   ask("DELETE FROM latchkey.tokens");
   ASSERT_TRUE(Service::start(on_copy));
   fill();
@@ -189,31 +190,31 @@ TEST_F(MoveTest, ATokenThatIsTheFilesOwnIsNotInTheWay) {
   EXPECT_EQ(moved->source.counts.tokens, 3u);
 }
 
-// Then all that the copy holds is the file's own.
-TEST_F(MoveTest, AStoreOfTokensAloneIsMovedOnce) {
+// Such a copy holds nothing but the file's tokens.
+TEST_F(MoveTest, StoreWithOnlyTokensIsMovedOnce) {
   ASSERT_TRUE(Service::start({.data_dir = data_dir_, .listen = "127.0.0.1:0"}));
   ASSERT_TRUE(move());
   const auto repeat = move();
   ASSERT_TRUE(repeat) << to_string(repeat.error());
-  EXPECT_FALSE(repeat->target) << "it is there already";
+  EXPECT_FALSE(repeat->target) << "the copy already exists";
 }
 
-// A kept file that went on being used is not what was copied.
-TEST_F(MoveTest, AKeptFileGoesOnAndItsOldCopyIsNotTakenForIt) {
+// An unmarked file that was used after the move differs from its copy.
+TEST_F(MoveTest, UnmarkedFileStaysInUseAndCopyIsStale) {
   fill();
   const auto first = move(true);
   ASSERT_TRUE(first) << to_string(first.error());
   EXPECT_FALSE(first->is_marked);
-  EXPECT_TRUE(move(true)) << "the same copy is there";
+  EXPECT_TRUE(move(true)) << "the same copy exists";
   as<Won>(Verbs(**open_file()).claim(again("one more")));
   EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY);
   EXPECT_TRUE(open_file());
-  // As its page says.
+  // The way out that docs/errors names for STORE_NOT_EMPTY.
   ASSERT_EQ(call({"migrate", "down", "--to", "0", "--yes", "--database", url_}).exit, 0);
   EXPECT_TRUE(move());
 }
 
-// Whatever changes a row on its way is found, wherever it is.
+// The comparison finds a row that changed on its way, in every table.
 TEST_F(MoveTest, ACopyThatDiffersIsNoticedAndUndone) {
   fill();
   ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
@@ -238,7 +239,7 @@ TEST_F(MoveTest, ACopyThatDiffersIsNoticedAndUndone) {
     ASSERT_FALSE(refused) << table << ": " << change;
     EXPECT_EQ(refused.error().code, Code::COPY_DIFFERS) << table << ": " << change << ": " << refused.error().detail;
     EXPECT_EQ(ask("SELECT (SELECT count(*) FROM latchkey.runs) + (SELECT count(*) FROM latchkey.tokens)"), "0");
-    EXPECT_TRUE(open_file()) << "the file goes on being used";
+    EXPECT_TRUE(open_file()) << "the file is still in use";
     ask("DROP SCHEMA held CASCADE");
   }
   EXPECT_TRUE(move());

@@ -34,7 +34,7 @@ Taken take(Store& store, const std::string& function, Uuid session) {
 
 }  // namespace
 
-// Generations that failed, one retried by hand, one resolved with a note; an acknowledged entry; tokens.
+// Failed generations: one retried by hand, one resolved with a note. Also an acknowledged dead letter, and tokens.
 void MoveTest::fill_letters(Store& store) {
   Verbs verbs(store);
   Records& records = store.records();
@@ -112,7 +112,7 @@ Filled MoveTest::fill(int many) {
   filled.done = done.run.id();
   const Instant now = store.now();
   verbs.note({filled.done, {{{"replay", 3, now, now}}, {{now, "replay", "cron@host"}}}});
-  // Two runs of one key: only the later one is the key's.
+  // Two runs of one key: the key points to the later one only.
   settle(store, as<Won>(verbs.claim(claim_of("turns", Guard::while_running))), Complete{"1", {}});
   settle(store, as<Won>(verbs.claim(claim_of("turns", Guard::while_running))), Complete{"2", {}});
   ClaimRequest careful = claim_of("doubt");

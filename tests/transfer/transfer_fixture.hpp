@@ -17,14 +17,14 @@ namespace latchkey {
 using transfer::MoveReport;
 using transfer::Summary;
 
-// What a test goes on with after the move.
+// The runs that a test continues with after the move.
 struct Filled {
-  Won lock, doubt, first;  // a held lock; what is in doubt; a job that another waits for
-  Taken taken;             // a worker's
+  Won lock, doubt, first;  // a held lock; a run in doubt; a job that another job waits for
+  Taken taken;             // a job that a worker has taken
   RunId done, dependent, called, given_back;
   ClaimId call;
-  std::uint64_t fence = 0;    // the highest
-  std::uint64_t counter = 0;  // in an id
+  std::uint64_t fence = 0;    // the highest fence
+  std::uint64_t counter = 0;  // the highest counter in an id
 };
 
 inline ClaimRequest again(const std::string& key, Guard guard = Guard::once) {
@@ -55,11 +55,11 @@ class MoveTest : public CliTest {
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
-  Result<MoveReport> move(bool keeps = false) {
-    return transfer::move_store({.file = store_file(), .url = url_, .keeps = keeps}, clock_, random_);
+  Result<MoveReport> move(bool unmarked = false) {
+    return transfer::move_store({.file = store_file(), .url = url_, .keeps = unmarked}, clock_, random_);
   }
-  Code refusal(bool keeps = false) {
-    const auto moved = move(keeps);
+  Code refusal(bool unmarked = false) {
+    const auto moved = move(unmarked);
     EXPECT_FALSE(moved);
     return moved ? Code::INTERNAL : moved.error().code;
   }
@@ -71,10 +71,10 @@ class MoveTest : public CliTest {
   }
   Uuid some_id() { return make_uuid_v7(clock_.now(), random_.next(), random_.next()); }
 
-  // Runs in every state, of two tenants, with all that can stand beside them.
+  // Creates runs in every state, for two tenants, with dead letters, tokens and waiting jobs.
   Filled fill(int many = 0);
   void fill_letters(Store& store);
-  // A key that a person gave back to an older run.
+  // Creates a key that an operator pointed back to an older run.
   RunId fill_given_back(Store& store);
   void fill_many(Store& store, int many);
 
