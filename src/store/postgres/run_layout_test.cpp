@@ -21,9 +21,7 @@ std::shared_ptr<const RunHead> head_of(std::uint64_t counter) {
   return head;
 }
 
-struct Run queued() {
-  return start_queued(head_of(41), kNow + 5s, 0);
-}
+struct Run queued() { return start_queued(head_of(41), kNow + 5s, 0); }
 struct Run taken(struct Run run) {
   TakeRequest request;
   request.session = make_uuid_v7(kNow, 1, 1);
