@@ -36,7 +36,7 @@ std::vector<std::string> look(const PgHandle& handle) {
   ask(handle,
       "BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '10s'; "
       "SET LOCAL idle_in_transaction_session_timeout = '5s'");
-  ask(handle, pg::sql().hold_presence);
+  ask(handle, pg::sql().lock_presence);
   std::set<std::string> names;
   for (int i = 0; i < (names.empty() ? kLooks : kLooksForAll); ++i) {
     ask(handle, "SELECT pg_sleep(0.1)");

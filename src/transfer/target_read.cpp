@@ -4,7 +4,7 @@
 #include <map>
 
 #include "store/packing.hpp"
-#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/dead_letter_columns.hpp"
 #include "store/postgres/run_columns.hpp"
 #include "store/postgres/statements.hpp"
 #include "transfer/target.hpp"
@@ -57,11 +57,11 @@ void Target::read_waits(Sink& into) {
 
 void Target::read_letters(Sink& into) {
   for (std::int64_t before = kBeforeAll;;) {
-    const Rows rows = run({"SELECT " + pg::sql().letter_columns +
+    const Rows rows = run({"SELECT " + pg::sql().dead_letter_columns +
                                " FROM latchkey.dead_letters WHERE number < $1 ORDER BY number DESC LIMIT $2",
                            Params().add(before).add(kRowsAtOnce)});
     for (int row = 0; row < rows.size(); ++row) {
-      const DeadLetter letter = pg::read_letter(rows, row);
+      const DeadLetter letter = pg::read_dead_letter(rows, row);
       into.add_letter(letter);
       read_members(letter, into);
       before = pg::seq_in(letter.id);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "store/packing.hpp"
-#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/dead_letter_columns.hpp"
 #include "store/postgres/run_columns.hpp"
 #include "transfer/target.hpp"
 
@@ -114,7 +114,7 @@ void Writer::write_waits() {
 
 void Writer::add_letter(const DeadLetter& letter) {
   note_tenant(letter.tenant);
-  target_.run(pg::insert_letter(letter));
+  target_.run(pg::insert_dead_letter(letter));
   // The engine tells of its letters itself.
   target_.run({"SELECT latchkey.tell_dead_letter($1, $2)",
                Params().add(std::string_view(letter.tenant)).add(std::string_view(letter.function))});

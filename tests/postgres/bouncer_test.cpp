@@ -72,7 +72,7 @@ TEST(PostgresBehindABouncer, FencesJumpBeforeThePromotedStandbyGivesAny) {
   SystemRandom random;
   const auto standby = PgCluster::make_standby(primary);
   PgBouncer bouncer(primary.port(), 5);
-  auto store = migrate::open_postgres({.url = bouncer.url("postgres"), .lanes = 1, .patience = 60s}, clock, random);
+  auto store = migrate::open_postgres({.url = bouncer.url("postgres"), .writers = 1, .patience = 60s}, clock, random);
   ASSERT_TRUE(store);
   const Won before = std::get<Won>(Verbs(**store).claim(a_claim("before")));
   PgClient(standby->url()).wait_until("SELECT count(*) = 1 FROM latchkey.runs");

@@ -82,7 +82,7 @@ class PostgresHeldWalk : public PgWalk {
     empty();
     auto scene = std::make_unique<Scene>(url());
     const auto open = [&](const std::string& at) {
-      PostgresSettings settings{.url = at, .lanes = 1, .clock = &scene->clock, .patience = FastClock::kTimes * 10s};
+      PostgresSettings settings{.url = at, .writers = 1, .clock = &scene->clock, .patience = FastClock::kTimes * 10s};
       if (std::exchange(is_migrated_, true)) return PostgresStore::open(std::move(settings), *host_, random_).value();
       return migrate::open_postgres(std::move(settings), *host_, random_).value();
     };

@@ -29,7 +29,7 @@ class PostgresHalfOpen : public PostgresStores, public testing::WithParamInterfa
   };
 
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.lanes = 2, .reply_max = 3s});
+  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.writers = 2, .reply_max = 3s});
   std::unique_ptr<Store> other_ = open(url());
 };
 

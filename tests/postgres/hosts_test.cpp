@@ -23,7 +23,7 @@ class PostgresHosts : public PostgresStores {
            database() + "?sslmode=disable&gssencmode=disable&connect_timeout=2&target_session_attrs=read-write";
   }
   void expect_use(const std::string& url) {
-    auto store = open(url, {.lanes = 2});
+    auto store = open(url, {.writers = 2});
     const Won won = std::get<Won>(Verbs(*store).claim(a_claim()));
     EXPECT_TRUE(std::get<Settled>(Verbs(*store).settle({{}, won.run.id(), won.fence, Complete{"r", {}}})).changed);
   }
@@ -46,7 +46,7 @@ TEST_F(PostgresHosts, OneThatIsSilentIsPassedOver) {
   FaultProxy proxy(PgServer::instance().port());
   proxy.set_fates([] { return ConnectionFault{FaultAt::byte_asked, FaultHow::swallow}; });
   {
-    auto store = open(after_host("127.0.0.1:" + std::to_string(proxy.port())), {.lanes = 1});
+    auto store = open(after_host("127.0.0.1:" + std::to_string(proxy.port())), {.writers = 1});
     const Healed healed{proxy};
     auto reply = await_result<ClaimReply>([&](auto done) { store->claim(a_claim(), std::move(done)); });
     EXPECT_TRUE(reply && std::holds_alternative<Won>(*reply));

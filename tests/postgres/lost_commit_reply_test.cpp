@@ -31,7 +31,7 @@ class PostgresFaults : public PostgresStores, public testing::WithParamInterface
   }
 
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.lanes = 2});
+  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.writers = 2});
   std::unique_ptr<Store> other_ = open(url());
 };
 
@@ -224,7 +224,7 @@ class PostgresTries : public PostgresStores {};
 // what the latest one would have done.
 TEST_F(PostgresTries, TheAnswerIsThatOfTheTryThatWasKept) {
   FaultProxy proxy(PgServer::instance().port());
-  auto store = open(proxy.url(database()), {.lanes = 1});
+  auto store = open(proxy.url(database()), {.writers = 1});
   auto other = open(url());
   for (int round = 0; round < 15; ++round) {
     proxy.arm({{FaultAt::flight_asked, FaultHow::late, 0, ConnectionFault::kWithTheNext},
@@ -249,7 +249,7 @@ INSTANTIATE_TEST_SUITE_P(Of, PostgresFaultWalk, testing::Values(FaultAt::byte_as
 
 TEST_P(PostgresFaultWalk, ACutAtAnyByteChangesNoAnswer) {
   FaultProxy proxy(PgServer::instance().port());
-  auto store = open(proxy.url(database()), {.lanes = 1});
+  auto store = open(proxy.url(database()), {.writers = 1});
   auto other = open(url());
   SeededRandom random(7);
   std::uint64_t cuts = 0, rounds = 0;

@@ -63,7 +63,7 @@ class PostgresLookup : public PostgresStores {
   }
 
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<PostgresStore> store_ = open(url_by_name(), {.lanes = 2, .patience = 30s});
+  std::unique_ptr<PostgresStore> store_ = open(url_by_name(), {.writers = 2, .patience = 30s});
   const std::uint64_t connections_before_ = proxy_.connections();
 };
 

@@ -32,7 +32,7 @@ class PostgresLeftBehind : public PostgresStores {
   pid_t stopped_ = 0;
   PgClient hand_{url()};
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.lanes = 1});
+  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.writers = 1});
 };
 
 // Those who take pass over what is locked: they would find nothing.
@@ -57,7 +57,7 @@ TEST_F(PostgresLeftBehind, ATakeFindsWhatItsLostTryHeld) {
 // came with it is neither done again nor told as done.
 TEST_F(PostgresLeftBehind, ACommitWhoseNameMayBePurgedStaysUnknown) {
   ManualClock time{clock_.now()};
-  store_ = open(proxy_.url(database()), {.lanes = 1, .clock = &time, .reply_max = 1min});
+  store_ = open(proxy_.url(database()), {.writers = 1, .clock = &time, .reply_max = 1min});
   proxy_.arm({FaultAt::commit_answered, FaultHow::swallow});
   std::promise<Result<std::vector<EnqueueReply>>> told;
   auto answer = told.get_future();

@@ -28,7 +28,7 @@ class PostgresOutage : public PostgresStores {
 // One lane, and one command in a transaction: refused in turn, each by its own patience, they would take a minute.
 TEST_F(PostgresOutage, EverybodyIsToldInTimeHoweverManyWait) {
   PgCluster server;
-  const auto store = open(server.url(), {.lanes = 1, .batch = 1, .patience = 1s});
+  const auto store = open(server.url(), {.writers = 1, .batch = 1, .patience = 1s});
   ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store).claim(a_claim("before"))));
   server.stop(PgStop::immediate);
   std::vector<Answer> answers;
@@ -47,7 +47,7 @@ TEST_F(PostgresOutage, EverybodyIsToldInTimeHoweverManyWait) {
 // All lanes are busy finding out what became of their commits, which they do for half an hour.
 TEST_F(PostgresOutage, WhoWaitsBehindAnUnknownCommitIsToldInTime) {
   FaultProxy proxy(PgServer::instance().port());
-  const auto store = open(proxy.url(database()), {.lanes = 1, .patience = 1s, .reply_max = 1s});
+  const auto store = open(proxy.url(database()), {.writers = 1, .patience = 1s, .reply_max = 1s});
   ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store).claim(a_claim("before"))));
   proxy.arm({.at = FaultAt::commit_answered, .how = FaultHow::swallow});
   Answer unknown = ask(*store, "unknown");

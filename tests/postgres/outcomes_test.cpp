@@ -138,7 +138,7 @@ TEST_F(PostgresOutcomes, TwoThatPurgeAtOnceLeaveNothingBehind) {
 // other must see. Several times late: the store may be quicker, and end the session that is to commit.
 TEST_F(PostgresOutcomes, ASliceThatIsCutBesideAnotherOfTheSameRowLeavesTheRest) {
   FaultProxy proxy(PgServer::instance().port());
-  const auto cut = open(proxy.url(database()), {.lanes = 1});
+  const auto cut = open(proxy.url(database()), {.writers = 1});
   std::vector<ConnectionFault> faults(8, {FaultAt::commit_asked, FaultHow::late, 0, 40ms});
   faults.push_back({FaultAt::commit_asked, FaultHow::close});
   faults.push_back({FaultAt::commit_answered, FaultHow::close});

@@ -75,7 +75,7 @@ class PostgresPipeline : public PostgresStores {
   FaultProxy proxy_{PgServer::instance().port()};
   // It stands nearly still: about once a second a batch has a statement more, which keeps the mark of the store's time.
   ManualClock time_{clock_.now()};
-  std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.lanes = 1, .clock = &time_});
+  std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.writers = 1, .clock = &time_});
 };
 
 class PostgresPipelineOf : public PostgresPipeline, public testing::WithParamInterface<std::string> {};
@@ -254,7 +254,7 @@ TEST_F(PostgresPipeline, SixteenConnectionsHaveOneThread) {
   for (const unsigned lanes : {1u, 16u}) {
     const std::ptrdiff_t before = count_threads();
     const std::string url_of = url() + "?application_name=lanes" + std::to_string(lanes);
-    const auto store = open(url_of, {.lanes = lanes, .batch = 1});
+    const auto store = open(url_of, {.writers = lanes, .batch = 1});
     PgClient watch(url());
     // As many at once as there are lanes: each takes one, as a batch has room for no more.
     const std::string many =

@@ -45,7 +45,7 @@ class Plans : public ::testing::Test {
   std::unique_ptr<PostgresStore> open(const std::string& url) {
     PostgresSettings settings;
     settings.url = url;
-    settings.lanes = 1;
+    settings.writers = 1;
     auto opened = migrate::open_postgres(std::move(settings), clock_, random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);

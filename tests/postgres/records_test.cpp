@@ -33,7 +33,7 @@ class PostgresRecords : public PostgresStores {
   }
 
   // What is held is not refused before the test lets it go.
-  std::unique_ptr<Store> store_ = open(url(), {.lanes = 1, .patience = 30s});
+  std::unique_ptr<Store> store_ = open(url(), {.writers = 1, .patience = 30s});
 };
 
 // By the word of a server of its own: the store's one lane has never waited for the holder. What is done about the
@@ -41,7 +41,7 @@ class PostgresRecords : public PostgresStores {
 // calls take: a machine that stalls delays a few.
 TEST_F(PostgresRecords, AHeldDeadLetterDelaysOnlyWhatIsDoneAboutIt) {
   PgCluster server(LockLog::settings(100ms));
-  store_ = open(server.url() + "?application_name=store", {.lanes = 1, .patience = 30s});
+  store_ = open(server.url() + "?application_name=store", {.writers = 1, .patience = 30s});
   const Uuid id = *fail_one("k").dead_letter;
   const Duration unhindered = claim_some("before").back();
   PgClient holder(server.url());

@@ -76,7 +76,7 @@ class PostgresRepeats : public PostgresStores {
   std::string runs() { return PgClient(url()).ask_one("SELECT count(*) FROM latchkey.runs"); }
 
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.lanes = 1, .reply_max = 20s});
+  std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.writers = 1, .reply_max = 20s});
 };
 
 TEST_F(PostgresRepeats, DoNotWaitForAnothersCommit) {

@@ -39,8 +39,8 @@ INSTANTIATE_TEST_SUITE_P(Of, PostgresPlaceWalk, testing::ValuesIn(PgWalk::kinds(
 void PostgresPlaceWalk::tell(std::uint64_t n, Company company, const std::string& differs) {
   ManualClock clock{kNoon};
   empty();
-  const auto one = open_hasty(proxy_.url(database()), {.lanes = 1, .clock = &clock});
-  const auto two = open_hasty(calm_.url(database()), {.lanes = 1, .clock = &clock});
+  const auto one = open_hasty(proxy_.url(database()), {.writers = 1, .clock = &clock});
+  const auto two = open_hasty(calm_.url(database()), {.writers = 1, .clock = &clock});
   ClaimRequest held = a_claim("held");
   held.lease = 1h;
   const Won before = std::get<Won>(Verbs(*one).claim(held));

@@ -52,11 +52,11 @@ class PostgresSettlements : public PostgresStores {
   std::string entries() { return hand_.ask_one("SELECT count(*) FROM latchkey.settlements"); }
 
   ManualClock story_{kNoon};
-  std::unique_ptr<PostgresStore> store_ = open(url(), {.lanes = 1, .clock = &story_});
+  std::unique_ptr<PostgresStore> store_ = open(url(), {.writers = 1, .clock = &story_});
   PgClient hand_{url()};
 };
 constexpr const char* kRefusal =
-    "STORE_UNAVAILABLE: the database says that this run is open and that it was settled; nothing was changed";
+    "STORE_UNAVAILABLE: the run is open but has a settlement: the database is inconsistent; nothing was changed";
 
 // Ranges, rows, failures and later generations. That they are the right ones, and none of a run that is gone, is asked
 // when the database is given back, here and by every other test.

@@ -21,7 +21,7 @@ class PostgresShortcuts : public PostgresStores {
 // to jobs that are due later. They look from their mark, and at all there is once a second.
 TEST_F(PostgresShortcuts, AJobCommittedBehindTheMarkIsTakenWithinAMoment) {
   FaultProxy proxy(PgServer::instance().port());
-  auto slow = open(proxy.url(database()), {.lanes = 1});
+  auto slow = open(proxy.url(database()), {.writers = 1});
   auto store = open(url());
   Verbs(*slow).enqueue(job("first"));  // its connection is open
   proxy.slow_all(1s);
@@ -55,7 +55,7 @@ TEST_F(PostgresShortcuts, AJobCommittedBehindTheMarkIsTakenWithinAMoment) {
 // draws more, and not only as many as it lacked when it had used up the others.
 TEST_F(PostgresShortcuts, CountersThatAnotherLaneTookAreDrawnAnew) {
   FaultProxy proxy(PgServer::instance().port());
-  auto store = open(proxy.url(database()), {.lanes = 2});
+  auto store = open(proxy.url(database()), {.writers = 2});
   const auto enqueue = [&](std::size_t count) {
     std::promise<std::size_t> made;
     auto answer = made.get_future();
@@ -110,7 +110,7 @@ TEST_F(PostgresShortcuts, StatementsThatASessionHasForgottenAreAskedPlainly) {
 // judge.
 TEST_F(PostgresShortcuts, AKeyThatIsTakenToBeNewIsAnsweredTruly) {
   PgCluster server;
-  auto store = open(server.url(), {.lanes = 1}), other = open(server.url());
+  auto store = open(server.url(), {.writers = 1}), other = open(server.url());
   const auto collisions = [&] {
     int count = 0;
     const std::string log = server.log();

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 
 // Every other limit is far beyond the test's.
 PostgresSettings settings(Duration close_max) {
-  return {.lanes = 2, .readers = 2, .patience = 10min, .reply_max = 10min, .close_max = close_max};
+  return {.writers = 2, .readers = 2, .patience = 10min, .reply_max = 10min, .close_max = close_max};
 }
 constexpr Duration kSlack = 10s;
 constexpr const char* kUnknown = "before it was known";

@@ -44,7 +44,7 @@ class PostgresCloseWalk : public PostgresStores {
   Ending play(const Silence& silence, const std::string& key) {
     FaultProxy proxy(PgServer::instance().port());
     auto store = open(proxy.url(database()),
-                      {.lanes = 1, .readers = 1, .patience = 10min, .reply_max = 10min, .close_max = 400ms});
+                      {.writers = 1, .readers = 1, .patience = 10min, .reply_max = 10min, .close_max = 400ms});
     const Won own = std::get<Won>(Verbs(*other_).claim(a_claim(key)));
     std::optional<PgClient> holder;
     if (silence.is_held) {
@@ -144,7 +144,7 @@ TEST_F(PostgresCloseWalk, DuplicatesAreNotCountedTwice) {
   for (const FaultAt at : {FaultAt::commit_asked, FaultAt::commit_answered, FaultAt::trip_asked}) {
     SCOPED_TRACE(static_cast<int>(at));
     FaultProxy proxy(PgServer::instance().port());
-    auto store = open(proxy.url(database()), {.lanes = 1, .readers = 1, .reply_max = 10min, .close_max = 400ms});
+    auto store = open(proxy.url(database()), {.writers = 1, .readers = 1, .reply_max = 10min, .close_max = 400ms});
     const Won own = std::get<Won>(Verbs(*other_).claim(a_claim("k" + std::to_string(static_cast<int>(at)))));
     const Instant now = other_->now();
     const std::vector<DuplicateNote> notes{{own.run.id(), {.counts = {{"REPLAYED", 5, now, now}}, .latest = {}}}};

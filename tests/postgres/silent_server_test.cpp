@@ -81,7 +81,7 @@ class PostgresSilence : public PostgresStores {
   }
 
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.lanes = 1, .reply_max = kLimit});
+  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.writers = 1, .reply_max = kLimit});
   std::unique_ptr<Store> other_ = open(url());
 };
 

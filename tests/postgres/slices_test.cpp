@@ -13,7 +13,7 @@ class PostgresSlices : public PostgresStores {
   std::string ask(const std::string& sql) { return hand_.ask_one(sql); }
 
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.lanes = 1});
+  std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.writers = 1});
   PgClient hand_{url()};
 };
 

@@ -58,9 +58,9 @@ class PostgresWalk : public PgWalk {
   Tale tell(auto before, Company company) {
     ManualClock clock{kNoon};
     empty();
-    auto store = open_hasty(proxy_.url(database()), {.lanes = 1, .clock = &clock});
+    auto store = open_hasty(proxy_.url(database()), {.writers = 1, .clock = &clock});
     std::unique_ptr<PostgresStore> other;
-    if (company == Company::another) other = open_hasty(url(), {.lanes = 1, .clock = &clock});
+    if (company == Company::another) other = open_hasty(url(), {.writers = 1, .clock = &clock});
     before();
     Story story(*store, clock, [this] { return hand_.ask_one(kAll); }, other.get());
     Tale tale;

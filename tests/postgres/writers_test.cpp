@@ -44,11 +44,11 @@ class PostgresLanes : public PostgresStores {
   static constexpr auto kSilence = 5s;
   StoppedClock time_;  // as it seems to the store, two that have set out have done so just now
   FaultProxy proxy_{PgServer::instance().port()};
-  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.lanes = 4, .reply_max = kSilence}, time_);
+  std::unique_ptr<Store> store_ = open(proxy_.url(database()), {.writers = 4, .reply_max = kSilence}, time_);
 };
 
 TEST_F(PostgresLanes, AFewWaitForTwoThatAreSoonBackAndNotWhenTheyTakeLong) {
-  auto silent = fall_silent(CoalescingPolicy::kQuarantineThreshold / 2);
+  auto silent = fall_silent(CoalescingPolicy::kRequestsMin / 2);
   auto few = claim("c");
   EXPECT_EQ(few.wait_for(100ms), std::future_status::timeout) << "it did not wait for them";
   auto many = enqueue(100);

@@ -56,7 +56,7 @@ void SimPostgres::open() {
     // Alone, it carries all that it can at once.
     const std::size_t many = hosts_.size() == 1 ? 0 : PostgresSettings{}.coalesce_below;
     auto opened = PostgresStore::open({.url = url_,
-                                       .lanes = lanes,
+                                       .writers = lanes,
                                        .readers = 1,
                                        .coalesce_below = many,
                                        .clock = &clock_,

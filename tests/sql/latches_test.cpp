@@ -11,7 +11,7 @@ class SqlLatches : public PostgresStores {
 };
 
 TEST_F(SqlLatches, ATenantThatTakesEveryLockItCanStopsNoPurge) {
-  const auto store = open(url(), {.lanes = 1, .patience = 5s});
+  const auto store = open(url(), {.writers = 1, .patience = 5s});
   Verbs verbs(*store);
   admin.execute(
       "DROP ROLE IF EXISTS grasping; CREATE ROLE grasping LOGIN; GRANT latchkey_tenant TO grasping; INSERT INTO "

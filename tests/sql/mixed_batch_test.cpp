@@ -42,7 +42,7 @@ class MixedBatch : public PostgresStores, public testing::WithParamInterface<boo
   }
   Run find(RunId id) { return store_->find({}, id).value().value(); }
 
-  std::unique_ptr<PostgresStore> store_ = open(url(), {.lanes = 1});
+  std::unique_ptr<PostgresStore> store_ = open(url(), {.writers = 1});
   int batches_before_ = 0;
 };
 

@@ -113,7 +113,7 @@ TEST_F(SqlServer, DoesNotStartWhereTenantsAreNotKeptApart) {
     const std::string before = everything();
     const Error told = refused(url());
     EXPECT_EQ(told.code, Code::STORE_FORMAT);
-    EXPECT_EQ(told.detail, std::string("tenants are not kept apart in this database: ") + fault.told);
+    EXPECT_EQ(told.detail, std::string("this database does not isolate tenants: ") + fault.told);
     EXPECT_EQ(everything(), before) << fault.done;
     admin.execute(fault.undone);
   }
@@ -325,7 +325,7 @@ TEST_F(SqlServer, AMemberOfTooFewRolesIsTold) {
                   " FROM " + member);
     const std::string before = everything();
     const Error told = refused(url_as(member));
-    EXPECT_EQ(told.detail, "tenants are not kept apart in this database: role " + member +
+    EXPECT_EQ(told.detail, "this database does not isolate tenants: role " + member +
                                ", which the server connects as, is not a member of " + missing);
     EXPECT_EQ(everything(), before);
   }
@@ -366,7 +366,7 @@ TEST_F(SqlServer, TheLedgerOfMigrationsIsNotTheTenants) {
 TEST_F(SqlServer, IsNotMisledByWhatAConnectionWasLeftWith) {
   const PgBouncer bouncer(PgServer::instance().port(), 1);
   const std::string through = bouncer.url(database());
-  const auto store = open(through, {.lanes = 1, .readers = 1, .patience = 60s});
+  const auto store = open(through, {.writers = 1, .readers = 1, .patience = 60s});
   PgClient somebody(through);
   somebody.execute("SET app.current_tenant = 'globex'");
   somebody.execute("SET app.current_actor = 'nobody'");
@@ -382,12 +382,12 @@ TEST_F(SqlServer, IsNotMisledByWhatAConnectionWasLeftWith) {
 // another's limit on statements, or what it wants to hear: a commit that may not be replicated is a warning.
 TEST_F(SqlServer, AnAnswerIsDurableWhateverSynchronousCommitWasSetTo) {
   const PgBouncer bouncer(PgServer::instance().port(), 1);
-  const auto pooled = open(bouncer.url(database()), {.lanes = 1, .readers = 1, .patience = 60s});
+  const auto pooled = open(bouncer.url(database()), {.writers = 1, .readers = 1, .patience = 60s});
   PgClient(bouncer.url(database()))
       .execute("SET synchronous_commit = off; SET statement_timeout = '9s'; SET client_min_messages = error");
   const auto direct =
       open(url() + "?options=-csynchronous_commit%3Doff%20-cstatement_timeout%3D9s%20-cclient_min_messages%3Derror",
-           {.lanes = 1, .readers = 1});
+           {.writers = 1, .readers = 1});
   // What a commit was like is asked by a trigger in its transaction.
   PgClient admin(url());
   admin.execute(

@@ -60,8 +60,8 @@ Bulk BlockColumns::bulk() const {
 
 namespace {
 
-// Whether these two may lie in one row.
-bool ended_alike(const Run& one, const Run& other) {
+// Whether one row can store both outcomes.
+bool have_equal_outcomes(const Run& one, const Run& other) {
   const auto& a = std::get<Completed>(one.state);
   const auto& b = std::get<Completed>(other.state);
   const auto fence_from = [](const Run& run) { return static_cast<std::int64_t>(run.fence) - seq_in(run.id()); };
@@ -79,7 +79,7 @@ Statement insert_outcomes(std::span<const Run* const> runs) {
     const Seq first = seq_in(run.id());
     Seq last = first;
     while (++i < runs.size() && seq_in(runs[i]->id()) == last + 1 && last + 1 - first < kBlockMax &&
-           ended_alike(run, *runs[i]))
+           have_equal_outcomes(run, *runs[i]))
       last += 1;
     const auto& completed = std::get<Completed>(run.state);
     lo.add(first);

@@ -1,4 +1,4 @@
-// How blocks and outcomes lie in their tables.
+// Converts blocks and outcomes from and to the rows of latchkey.blocks and latchkey.outcomes.
 #pragma once
 
 #include <span>
@@ -8,11 +8,10 @@
 
 namespace latchkey::pg {
 
-// Of block_columns.
-inline constexpr int kBlockDueColumn = 5;
+inline constexpr int kBlockDueColumn = 5;  // the column `due` among block_columns
 Block read_block(const Rows& rows, int row);
 
-// Of outcome_columns, behind the run's seq.
+// Reads outcome_columns; the first of them is the run's seq.
 PlainOutcome read_outcome(const Rows& rows, int row);
 
 struct BlockColumns {
@@ -23,7 +22,7 @@ struct BlockColumns {
   Bulk bulk() const;
 };
 
-// Of runs that is_plain_outcome() holds for, in the order of their counters: neighbours that ended alike lie in one
+// Requires is_plain_outcome() of every run, and the order of their counters: neighbours with equal outcomes share a
 // row.
 Statement insert_outcomes(std::span<const Run* const> runs);
 

@@ -1,7 +1,7 @@
-// CoalescingPolicy: the lanes that execute_once something just now, and whether a few requests had better wait for
-// them: where many come at once, what is carried together costs less than what is carried apart. Where few do, nothing
-// is to be shared, and whoever comes sets out at once. A lane that takes long, be it that it carries much or that
-// something holds it up (a lock, a slow disk, a silence), is not waited for. For one thread.
+// CoalescingPolicy: decides whether a small backlog should wait for batches in flight instead of starting a batch of
+// its own. Under load, one batch of many requests costs less than many small ones. With few requests in flight there is
+// nothing to share, so a batch starts at once. A batch in flight that is large or slow (a lock, a slow disk, a silent
+// server) is not waited for. For one thread.
 #pragma once
 
 #include <map>
@@ -13,35 +13,35 @@ namespace latchkey::pg {
 
 class CoalescingPolicy {
  public:
-  // So many lanes are enough for a few, if they have set out less than this ago.
-  static constexpr std::size_t kLanes = 2;
-  static constexpr Duration kSoonBack = std::chrono::milliseconds{5};
-  // Requests on these lanes: fewer are no crowd.
-  static constexpr std::size_t kQuarantineThreshold = 16;
+  // The backlog waits only if at least this many batches are in flight, all started less than kRecent ago.
+  static constexpr std::size_t kBatchesMin = 2;
+  static constexpr Duration kRecent = std::chrono::milliseconds{5};
+  // Those batches must contain at least this many requests together.
+  static constexpr std::size_t kRequestsMin = 16;
 
-  // `many`: requests that are worth a lane of their own at any time.
-  explicit CoalescingPolicy(std::size_t many) : many_(many) {}
+  // `coalesce_below`: a batch of so many requests or more is large.
+  explicit CoalescingPolicy(std::size_t coalesce_below) : coalesce_below_(coalesce_below) {}
 
-  using Lane = std::optional<std::multimap<Duration, std::size_t>::iterator>;  // none: it is not waited for
-  Lane batch_started(std::size_t requests, Duration now) {
-    return requests < many_ ? Lane(carried_.emplace(now, requests)) : std::nullopt;
+  using InFlight = std::optional<std::multimap<Duration, std::size_t>::iterator>;  // none: a large batch
+  InFlight batch_started(std::size_t requests, Duration now) {
+    return requests < coalesce_below_ ? InFlight(in_flight_.emplace(now, requests)) : std::nullopt;
   }
-  void batch_finished(Lane lane) {
-    if (lane) carried_.erase(*lane);
+  void batch_finished(InFlight batch) {
+    if (batch) in_flight_.erase(*batch);
   }
 
   bool should_wait_for_inflight(Duration now) const {
-    std::size_t lanes = 0, requests = 0;
-    for (auto lane = carried_.upper_bound(now - kSoonBack); lane != carried_.end(); ++lane) {
-      lanes += 1;
-      requests += lane->second;
+    std::size_t batches = 0, requests = 0;
+    for (auto batch = in_flight_.upper_bound(now - kRecent); batch != in_flight_.end(); ++batch) {
+      batches += 1;
+      requests += batch->second;
     }
-    return lanes >= kLanes && requests >= kQuarantineThreshold;
+    return batches >= kBatchesMin && requests >= kRequestsMin;
   }
 
  private:
-  const std::size_t many_;
-  std::multimap<Duration, std::size_t> carried_;  // requests of each, by when it set out
+  const std::size_t coalesce_below_;
+  std::multimap<Duration, std::size_t> in_flight_;  // start time and requests of each small batch
 };
 
 }  // namespace latchkey::pg

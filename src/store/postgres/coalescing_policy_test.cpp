@@ -8,50 +8,50 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kNow = 100ms;
-constexpr std::size_t kSome = CoalescingPolicy::kQuarantineThreshold / 2;
+constexpr std::size_t kSome = CoalescingPolicy::kRequestsMin / 2;
 
-TEST(CoalescingPolicy, WithLanesToSpareNothingWaits) {
-  CoalescingPolicy lanes(64);
-  EXPECT_FALSE(lanes.should_wait_for_inflight(kNow));
-  lanes.batch_started(63, kNow);
-  EXPECT_FALSE(lanes.should_wait_for_inflight(kNow));
+TEST(CoalescingPolicy, OneBatchInFlightIsNotWaitedFor) {
+  CoalescingPolicy policy(64);
+  EXPECT_FALSE(policy.should_wait_for_inflight(kNow));
+  policy.batch_started(63, kNow);
+  EXPECT_FALSE(policy.should_wait_for_inflight(kNow));
 }
 
-TEST(CoalescingPolicy, TwoThatHaveJustSetOutAreSoonBack) {
-  CoalescingPolicy lanes(64);
-  lanes.batch_started(1, kNow);
-  const auto second = lanes.batch_started(63, kNow);
-  EXPECT_TRUE(lanes.should_wait_for_inflight(kNow + 4ms));
-  lanes.batch_finished(second);
-  EXPECT_FALSE(lanes.should_wait_for_inflight(kNow + 4ms));
+TEST(CoalescingPolicy, TwoRecentBatchesAreWaitedFor) {
+  CoalescingPolicy policy(64);
+  policy.batch_started(1, kNow);
+  const auto second = policy.batch_started(63, kNow);
+  EXPECT_TRUE(policy.should_wait_for_inflight(kNow + 4ms));
+  policy.batch_finished(second);
+  EXPECT_FALSE(policy.should_wait_for_inflight(kNow + 4ms));
 }
 
-TEST(CoalescingPolicy, WhereFewComeNobodyWaits) {
-  CoalescingPolicy lanes(64);
-  lanes.batch_started(kSome, kNow);
-  const auto second = lanes.batch_started(kSome - 1, kNow);
-  EXPECT_FALSE(lanes.should_wait_for_inflight(kNow)) << "no crowd";
-  lanes.batch_finished(second);
-  lanes.batch_started(kSome, kNow);
-  EXPECT_TRUE(lanes.should_wait_for_inflight(kNow)) << "a crowd";
+TEST(CoalescingPolicy, FewRequestsInFlightAreNotWaitedFor) {
+  CoalescingPolicy policy(64);
+  policy.batch_started(kSome, kNow);
+  const auto second = policy.batch_started(kSome - 1, kNow);
+  EXPECT_FALSE(policy.should_wait_for_inflight(kNow)) << "one request too few";
+  policy.batch_finished(second);
+  policy.batch_started(kSome, kNow);
+  EXPECT_TRUE(policy.should_wait_for_inflight(kNow));
 }
 
-TEST(CoalescingPolicy, WhoTakesLongIsNotWaitedFor) {
-  CoalescingPolicy lanes(64);
-  lanes.batch_started(kSome, kNow);
-  lanes.batch_started(kSome, kNow + 3ms);
-  EXPECT_TRUE(lanes.should_wait_for_inflight(kNow + 4ms));
-  EXPECT_FALSE(lanes.should_wait_for_inflight(kNow + CoalescingPolicy::kSoonBack));
-  lanes.batch_started(kSome, kNow + 5ms);
-  EXPECT_TRUE(lanes.should_wait_for_inflight(kNow + 5ms)) << "another two";
+TEST(CoalescingPolicy, SlowBatchIsNotWaitedFor) {
+  CoalescingPolicy policy(64);
+  policy.batch_started(kSome, kNow);
+  policy.batch_started(kSome, kNow + 3ms);
+  EXPECT_TRUE(policy.should_wait_for_inflight(kNow + 4ms));
+  EXPECT_FALSE(policy.should_wait_for_inflight(kNow + CoalescingPolicy::kRecent));
+  policy.batch_started(kSome, kNow + 5ms);
+  EXPECT_TRUE(policy.should_wait_for_inflight(kNow + 5ms)) << "two others are recent";
 }
 
-TEST(CoalescingPolicy, NorIsWhoCarriesMuch) {
-  CoalescingPolicy lanes(64);
-  lanes.batch_started(kSome, kNow);
-  const auto full = lanes.batch_started(64, kNow);
-  EXPECT_FALSE(lanes.should_wait_for_inflight(kNow));
-  lanes.batch_finished(full);
+TEST(CoalescingPolicy, LargeBatchIsNotWaitedFor) {
+  CoalescingPolicy policy(64);
+  policy.batch_started(kSome, kNow);
+  const auto large = policy.batch_started(64, kNow);
+  EXPECT_FALSE(policy.should_wait_for_inflight(kNow));
+  policy.batch_finished(large);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
--- Columns that several statements share, in the order in which C++ reads them.
+-- Column lists that several statements share, in the order in which C++ reads them.
 
 -- name: head_columns
 -- Of latchkey.runs as r: read_head(), HeadAt.
@@ -20,8 +20,8 @@ b.session
 -- Of latchkey.outcomes as o, for the run x: read_outcome().
 x.seq, o.fence_from + x.seq, o.started_at, o.at, o.result
 
--- name: letter_columns
--- Of latchkey.dead_letters: read_letter().
+-- name: dead_letter_columns
+-- Of latchkey.dead_letters: read_dead_letter().
 id, tenant, function, code, reason, latest_run, count, opened_at, updated_at, acknowledged_at, acknowledged_by
 
 -- name: member_columns

@@ -2,42 +2,44 @@
 
 namespace latchkey::pg {
 
-bool ContendedKeys::is_quarantined(const Uuid& key, const std::string& tenant, Duration now) {
+bool ContendedKeys::must_be_probed(const Uuid& key, const std::string& tenant, Duration now) {
   if (keys_.empty()) return false;
   if (keys_.contains(key)) return true;
   const auto of = tenants_.find(tenant);
-  if (of == tenants_.end() || !of->second.is_crowd(now) || free_.contains(key)) return false;
-  if (of->second.unseen.size() >= kUnseenMost) remove(Uuid(of->second.unseen.back()));
+  if (of == tenants_.end() || !of->second.is_quarantined(now) || free_.contains(key)) return false;
+  if (of->second.unprobed.size() >= kUnprobedMax) remove(Uuid(of->second.unprobed.back()));
   add(key, tenant, false);
   return true;
 }
 
-void ContendedKeys::note(const TenantKey& key, bool is_held, Duration now) {
+void ContendedKeys::add_contended(const TenantKey& key, Duration now) {
   last_ = key.second;
-  const auto slot = keys_.find(key.first);
-  const bool is_known = slot != keys_.end(), was_held = is_known && slot->second.is_held;
-  // What is there is moved behind the others; it stays that tenant's.
-  if (is_held) add(key.first, key.second, true);
-  if (is_known && !is_held) {
-    remove(key.first);
-    free_[key.first] = now;
-  }
-  if (!is_held || was_held) return;
+  const bool was_contended = is_contended(key.first);
+  // A key that is known already moves behind the others.
+  add(key.first, key.second, true);
+  if (was_contended) return;
   std::deque<Duration>& found = tenants_.at(key.second).found;
   found.push_back(now);
   if (found.size() > kQuarantineThreshold + 1) found.pop_front();
 }
 
-void ContendedKeys::tidy(Duration now) {
+void ContendedKeys::mark_free(const TenantKey& key, Duration now) {
+  last_ = key.second;
+  if (!contains(key.first)) return;
+  remove(key.first);
+  free_[key.first] = now;
+}
+
+void ContendedKeys::prune(Duration now) {
   std::erase_if(free_, [&](const auto& one) { return now - one.second > kFreeFor; });
-  for (auto of = tenants_.begin(); of != tenants_.end();) {
-    const auto one = of++;  // it may go with its last key
-    if (one->second.is_crowd(now)) continue;
-    for (const Uuid& key : std::list<Uuid>(one->second.unseen)) remove(key);
+  for (auto next = tenants_.begin(); next != tenants_.end();) {
+    const auto tenant = next++;  // removing its last key removes the tenant
+    if (tenant->second.is_quarantined(now)) continue;
+    for (const Uuid& key : std::list<Uuid>(tenant->second.unprobed)) remove(key);
   }
 }
 
-std::vector<TenantKey> ContendedKeys::next(std::size_t limit, std::list<Uuid> OfTenant::* which) const {
+std::vector<TenantKey> ContendedKeys::next(std::size_t limit, std::list<Uuid> TenantKeys::* which) const {
   struct Turn {
     const std::string* tenant;
     std::list<Uuid>::const_iterator at, end;
@@ -62,25 +64,25 @@ std::vector<TenantKey> ContendedKeys::next(std::size_t limit, std::list<Uuid> Of
   return keys;
 }
 
-void ContendedKeys::add(const Uuid& key, const std::string& tenant, bool is_held) {
+void ContendedKeys::add(const Uuid& key, const std::string& tenant, bool is_contended) {
   const auto of = tenants_.try_emplace(tenant).first;
-  std::list<Uuid>& keys = is_held ? of->second.held : of->second.unseen;
-  const Slot slot{of, is_held, keys.insert(is_held ? keys.end() : keys.begin(), key)};
+  std::list<Uuid>& keys = of->second.list(is_contended);
+  const Slot slot{of, is_contended, keys.insert(is_contended ? keys.end() : keys.begin(), key)};
   const auto known = keys_.find(key);
   if (known == keys_.end()) {
     keys_.emplace(key, slot);
     return;
   }
   Slot& before = known->second;
-  (before.is_held ? before.of->second.held : before.of->second.unseen).erase(before.at);
+  before.tenant->second.list(before.is_contended).erase(before.at);
   before = slot;
 }
 
 void ContendedKeys::remove(const Uuid& key) {
   const auto slot = keys_.find(key);
-  const auto of = slot->second.of;
-  (slot->second.is_held ? of->second.held : of->second.unseen).erase(slot->second.at);
-  if (of->second.held.empty() && of->second.unseen.empty()) tenants_.erase(of);
+  const auto of = slot->second.tenant;
+  of->second.list(slot->second.is_contended).erase(slot->second.at);
+  if (of->second.contended.empty() && of->second.unprobed.empty()) tenants_.erase(of);
   keys_.erase(slot);
 }
 

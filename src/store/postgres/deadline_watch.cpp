@@ -47,7 +47,7 @@ Task<void> DeadlineWatch::poll() {
 
 Task<void> DeadlineWatch::announce_server() {
   connection_->add(sql().set_role_engine);
-  connection_->add(sql().wait_shortly);
+  connection_->add(sql().set_lock_timeout_500ms);
   connection_->add(sql().announce_server);
   try {
     co_await connection_->run(reply_max_);

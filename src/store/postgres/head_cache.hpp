@@ -1,6 +1,6 @@
-// HeadCache: heads of runs that were made or read here lately, but those that were settled since. A head never changes,
-// so what is kept is true as long as the run exists: whoever uses one must know that from elsewhere (its block, its
-// state). One thread.
+// HeadCache: the heads of open runs that this server inserted or read recently. A head never changes, so an entry stays
+// valid as long as its run exists. The cache cannot know whether it does: a caller must have read the run's block or
+// state. For one thread.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ class HeadCache {
     const auto at = heads_.find(seq);
     return at == heads_.end() ? nullptr : at->second;
   }
-  // The oldest go when there is no room.
+  // Evicts the oldest entries when the cache is full.
   void add(const std::shared_ptr<const RunHead>& head) {
     const Seq seq = seq_in(head->id);
     if (!heads_.try_emplace(seq, head).second) return;
@@ -27,12 +27,12 @@ class HeadCache {
     bytes_ += size_of(*head);
     for (; bytes_ > bytes_max_ && !order_.empty(); order_.pop_front()) drop(order_.front());
   }
-  // What was settled is hardly asked for again: kept, it would be in the way of what is.
+  // Called for settled runs: they are rarely read again and would displace open ones.
   void forget(Seq seq) {
     drop(seq);
     while (!order_.empty() && !heads_.contains(order_.front())) order_.pop_front();
-    // Behind one that stays, places of those that went are given up when they are most of them.
-    if (order_.size() > 2 * heads_.size() + kPlacesLeast)
+    // Behind an entry that stays, order_ may fill with removed ones: drop those when they are the majority.
+    if (order_.size() > 2 * heads_.size() + kOrderSlack)
       std::erase_if(order_, [this](Seq one) { return !heads_.contains(one); });
   }
   void clear() {
@@ -40,10 +40,10 @@ class HeadCache {
     order_.clear();
     bytes_ = 0;
   }
-  std::size_t places() const { return order_.size(); }
+  std::size_t order_size() const { return order_.size(); }
 
  private:
-  static constexpr std::size_t kPlacesLeast = 1000;
+  static constexpr std::size_t kOrderSlack = 1000;
 
   static std::size_t size_of(const RunHead& head) {
     return sizeof(RunHead) + 128 + head.key.size() + head.input.size() + head.caller.size();
@@ -58,7 +58,8 @@ class HeadCache {
   const std::size_t bytes_max_;
   std::size_t bytes_ = 0;
   std::unordered_map<Seq, std::shared_ptr<const RunHead>> heads_;
-  // Of their coming; also of some that are gone. One that came again may have its first place, too, and goes with that.
+  // In the order of insertion, including some removed entries. A run that was added again may be listed twice; it is
+  // evicted with the first.
   std::deque<Seq> order_;
 };
 

@@ -12,7 +12,7 @@ std::shared_ptr<const RunHead> head_of(std::uint64_t counter, std::size_t bytes 
   return head;
 }
 
-TEST(HeadCache, TheOldestGoWhereThereIsNoRoom) {
+TEST(HeadCache, EvictsTheOldestWhenFull) {
   HeadCache cache(1'000'000);
   for (std::uint64_t i = 1; i <= 100; ++i) cache.add(head_of(i, 50'000));
   EXPECT_EQ(cache.find(1), nullptr);
@@ -22,7 +22,7 @@ TEST(HeadCache, TheOldestGoWhereThereIsNoRoom) {
   EXPECT_NE(cache.find(90), nullptr);
 }
 
-TEST(HeadCache, WhatIsForgottenMakesRoom) {
+TEST(HeadCache, ForgettingMakesRoom) {
   HeadCache cache(1'000'000);
   cache.add(head_of(1, 50'000));
   for (std::uint64_t i = 2; i <= 1'000; ++i) {
@@ -33,19 +33,19 @@ TEST(HeadCache, WhatIsForgottenMakesRoom) {
   }
   EXPECT_NE(cache.find(1), nullptr);
   cache.add(head_of(2));
-  EXPECT_NE(cache.find(2), nullptr) << "one that was forgotten may come again";
+  EXPECT_NE(cache.find(2), nullptr) << "a forgotten head may be added again";
 }
 
-TEST(HeadCache, DoesNotGrowBehindOneThatStays) {
+TEST(HeadCache, OrderIsBoundedBehindAnOldEntry) {
   HeadCache cache(1'000'000'000);
   cache.add(head_of(1));
   for (std::uint64_t i = 2; i <= 100'000; ++i) {
     cache.add(head_of(i));
     cache.forget(static_cast<Seq>(i));
-    ASSERT_LT(cache.places(), 2'000u);
+    ASSERT_LT(cache.order_size(), 2'000u);
   }
   cache.forget(1);
-  EXPECT_EQ(cache.places(), 0u);
+  EXPECT_EQ(cache.order_size(), 0u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
--- What one round trip of a batch reads, and locks. Runs are asked for as ranges of their counters, from $1 to $2 each:
--- those that were enqueued together are settled together. Where C++ says how, it adds the FOR UPDATE.
+-- The reads of one round trip of a batch. Runs are given as ranges of their counters, from $1 to $2 each, because runs
+-- that were enqueued together are mostly settled together. C++ appends FOR UPDATE or FOR UPDATE SKIP LOCKED.
 
 -- name: peek_keys
 SELECT k.hash, {head_columns}, {state_columns}
@@ -8,17 +8,17 @@ JOIN latchkey.runs r ON r.seq = k.seq
 JOIN latchkey.all_states s ON s.seq = k.seq
 WHERE k.hash = ANY($1)
 
--- name: hold_keys
--- In the order of the hashes, as all who hold several.
+-- name: lock_keys
+-- In the order of the hashes: every transaction that locks several keys uses it, so none of them deadlock.
 SELECT k.hash, k.seq FROM latchkey.keys k WHERE k.hash = ANY($1) ORDER BY k.hash FOR UPDATE SKIP LOCKED
 
 -- name: find_keys
--- Those, too, that somebody else holds.
+-- Finds also the keys that another transaction has locked.
 SELECT k.hash FROM latchkey.keys k WHERE k.hash = ANY($1)
 
 -- name: find_blocks
--- A block has at most 1000 runs: the one that a range begins in is the last that begins so little before it, if that
--- reaches so far. Only then are rows locked: those that were found, and no neighbour's.
+-- A block has at most 1000 runs, so the block that contains u.lo is the last one that begins in the 1000 counters up to
+-- it. The sub-select finds the rows; the outer query locks only those.
 SELECT {block_columns}
 FROM latchkey.blocks b
 WHERE b.lo = ANY(ARRAY(
@@ -43,7 +43,7 @@ WHERE s.seq = ANY(ARRAY(
 ORDER BY s.seq
 
 -- name: find_outcomes
--- As blocks are found. They never change: nothing is locked.
+-- Found as blocks are. Outcomes never change, so they are not locked.
 SELECT {outcome_columns}
 FROM unnest($1, $2) AS u(lo, hi), LATERAL (
   (SELECT * FROM latchkey.outcomes i WHERE i.lo > u.lo - 1000 AND i.lo <= u.lo ORDER BY i.lo DESC LIMIT 1)
@@ -55,30 +55,30 @@ FROM unnest($1, $2) AS u(lo, hi), LATERAL (
 SELECT {head_columns}
 FROM unnest($1, $2) AS u(lo, hi), LATERAL (SELECT * FROM latchkey.runs i WHERE i.seq BETWEEN u.lo AND u.hi) r
 
--- name: find_waits
+-- name: find_dependents
 SELECT w.predecessor, w.run
 FROM unnest($1, $2) AS u(lo, hi), LATERAL (
   SELECT * FROM latchkey.waits i WHERE i.predecessor BETWEEN u.lo AND u.hi
 ) w
 
--- name: open_letter
+-- name: open_dead_letter
 latchkey.dead_letters WHERE tenant = $1 AND function = $2 AND acknowledged_at IS NULL
--- name: find_open_letter
-SELECT {letter_columns} FROM {open_letter}
--- name: find_open_number
--- One, too, that somebody else holds.
-SELECT number FROM {open_letter}
+-- name: find_open_dead_letter
+SELECT {dead_letter_columns} FROM {open_dead_letter}
+-- name: find_open_dead_letter_number
+-- Finds also a dead letter that another transaction has locked.
+SELECT number FROM {open_dead_letter}
 
 -- name: draw_counters
--- Each stands for a thousand.
+-- Each value of the sequence reserves a thousand counters.
 SELECT nextval('latchkey.counters') FROM generate_series(1, $1)
 -- name: draw_fences
 SELECT nextval('latchkey.fences') FROM generate_series(1, $1)
 
 -- name: end_load
--- Behind all locks: a fence above what the last owners drew, the time, and who this is at the server's end.
+-- Runs after all locks were acquired: a fence above those of earlier owners, the time, and the backend's identity.
 SELECT nextval('latchkey.fences'), {clock}, pg_backend_pid()::bigint, now()::text,
 (SELECT last_value FROM latchkey.clock)
 -- name: end_load_and_identity
--- Behind a pooler the server may be another one than at the last transaction, whose fences have not jumped yet.
+-- Behind a pooler each transaction may reach another server, whose fences were not advanced after a failover yet.
 {end_load}, ({server_identity})

@@ -9,7 +9,7 @@ namespace {
 void add_notify_statements(Connection& connection, const PendingNotifications& notifications) {
   connection.add(sql().set_role_engine_with_lock_timeout);
   Column tenants{Type::text}, functions{Type::text};
-  for (const auto& [tenant, function] : notifications.letters) {
+  for (const auto& [tenant, function] : notifications.dead_letters) {
     tenants.add(std::string_view(tenant));
     functions.add(std::string_view(function));
   }
@@ -18,7 +18,7 @@ void add_notify_statements(Connection& connection, const PendingNotifications& n
 }
 
 bool is_empty(const PendingNotifications& notifications) {
-  return !notifications.work && notifications.letters.empty();
+  return !notifications.work && notifications.dead_letters.empty();
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ bool is_empty(const PendingNotifications& notifications) {
 void Notifier::enqueue(PendingNotifications notifications) {
   if (is_empty(notifications)) return;
   pending_.work |= notifications.work;
-  pending_.letters.merge(notifications.letters);
+  pending_.dead_letters.merge(notifications.dead_letters);
   wake_.ring();
 }
 
@@ -40,12 +40,12 @@ Task<PendingNotifications> Notifier::next() {
   while (true) {
     const Duration wait = work_from_ - host_.elapsed();
     const bool sends_work = pending_.work && (wait <= Duration{0} || is_finishing_);
-    if (sends_work || !pending_.letters.empty()) {
+    if (sends_work || !pending_.dead_letters.empty()) {
       if (sends_work) {
         pending_.work = false;
         work_from_ = host_.elapsed() + kWorkEvery;
       }
-      co_return PendingNotifications{sends_work, std::exchange(pending_.letters, {})};
+      co_return PendingNotifications{sends_work, std::exchange(pending_.dead_letters, {})};
     }
     if (is_finishing_) co_return PendingNotifications{};
     if (pending_.work) timer.set(wait, [this] { wake_.ring(); });

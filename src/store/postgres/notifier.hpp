@@ -18,7 +18,7 @@ namespace latchkey::pg {
 
 struct PendingNotifications {
   bool work = false;  // jobs were queued
-  std::set<LetterName> letters;
+  std::set<DeadLetterGroup> dead_letters;
 };
 
 class Notifier {

@@ -1,4 +1,4 @@
-// What time brings: jobs that may be taken, leases that are over, runs that may be purged.
+// PgTables: runs that are due: jobs that may be taken, expired leases, runs and batch ids that may be purged.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,23 +10,23 @@
 
 namespace latchkey::pg {
 
-void PgTables::load_ready(const ReadyName& name, ReadyList list) {
+void PgTables::load_ready(const ReadyFilter& filter, ReadyList list) {
   std::ranges::sort(list.items, [](const ReadyItem& a, const ReadyItem& b) {
     return std::tie(b.priority, a.due_at, a.lo) < std::tie(a.priority, b.due_at, b.lo);
   });
-  ready_[name] = std::move(list);
+  ready_[filter] = std::move(list);
 }
 
 std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
-  end_command();  // what is left out is not known yet
-  const ReadyName name{request.tenant, request.functions};
-  const auto list = ready_.find(name);
+  end_command();  // throws if rows are missing: the set of deferred runs is not complete yet
+  const ReadyFilter filter{request.tenant, request.functions};
+  const auto list = ready_.find(filter);
   if (list == ready_.end()) {
-    needs_.ready[name].count += request.limit;
+    read_set_.ready[filter].count += request.limit;
     throw NeedsRead{};
   }
   const auto& [items, are_all, exclude_past_retry_deadline] = list->second;
-  // Another take of this batch may have had it.
+  // Another take of this batch may have taken it.
   const auto may_be_ready = [&](Seq seq) {
     const auto known = runs_.find(seq);
     if (known == runs_.end()) return true;
@@ -35,23 +35,23 @@ std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
     return queued && run->waiting_for == 0 && queued->due_at <= now;
   };
   std::vector<Seq> found;
-  bool leaves_out = false;
+  bool has_deferred = false;
   for (const ReadyItem& item : items)
     for (Seq seq = item.lo; seq <= item.hi && found.size() < request.limit; ++seq) {
       if (!may_be_ready(seq)) continue;
       if (deferred_.contains(seq)) {
-        leaves_out = true;
+        has_deferred = true;
       } else {
         found.push_back(seq);
       }
     }
-  // However many are left out, others may wait behind them.
-  const bool may_be_more = !are_all || (leaves_out && !exclude_past_retry_deadline);
+  // More jobs may be ready behind the deferred ones.
+  const bool may_be_more = !are_all || (has_deferred && !exclude_past_retry_deadline);
   if (found.size() < request.limit && may_be_more) {
-    ReadyWish& wish = needs_.ready[name];
-    wish.count += request.limit;
-    wish.is_second = true;
-    wish.exclude_past_retry_deadline |= leaves_out;
+    ReadyRequest& more = read_set_.ready[filter];
+    more.count += request.limit;
+    more.is_second_round = true;
+    more.exclude_past_retry_deadline |= has_deferred;
     throw NeedsRead{};
   }
   need_all(found);
@@ -63,13 +63,13 @@ std::vector<RunId> PgTables::ready(const TakeRequest& request, Instant now) {
 
 std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
   if (!overdue_) {
-    needs_.overdue = std::max(needs_.overdue, limit);
+    read_set_.overdue = std::max(read_set_.overdue, limit);
     throw NeedsRead{};
   }
   std::vector<Seq> found;
   for (const ReadyItem& item : *overdue_)
     for (Seq seq = item.lo; seq <= item.hi && found.size() < limit; ++seq) {
-      if (passed_over_.contains(seq) || busy_.contains(seq)) continue;
+      if (skipped_overdue_.contains(seq) || contended_.contains(seq)) continue;
       const auto known = runs_.find(seq);
       if (known == runs_.end() || (known->second.now && known->second.now->is_open())) found.push_back(seq);
     }
@@ -83,7 +83,7 @@ std::vector<RunId> PgTables::overdue(Instant now, std::uint32_t limit) {
   return ids;
 }
 
-// What one lacks is asked for together with what the others lack, when all have been tried.
+// Missing rows of one run do not end the loop: after all runs were tried, the missing rows are read together.
 bool PgTables::try_isolated(RunId run, const std::function<void()>& act) {
   const std::size_t steps = undo_.size(), runs = undo_runs_.size();
   try {
@@ -101,8 +101,8 @@ bool PgTables::try_isolated(RunId run, const std::function<void()>& act) {
   return true;
 }
 
-PgTables::DeferredRuns PgTables::left_out() const {
-  DeferredRuns out{.runs = deferred_, .blocks = {}};
+PgTables::DeferredRuns PgTables::deferred() const {
+  DeferredRuns deferred{.runs = deferred_, .blocks = {}};
   for (auto at = deferred_.begin(); at != deferred_.end();) {
     const Block* block = find_block(*at);
     if (!block) {
@@ -111,72 +111,76 @@ PgTables::DeferredRuns PgTables::left_out() const {
     }
     const auto end = deferred_.upper_bound(block->hi);
     if (std::distance(deferred_.lower_bound(block->lo), end) == block->hi - block->lo + 1)
-      out.blocks.emplace_back(block->lo, block->hi);
+      deferred.blocks.emplace_back(block->lo, block->hi);
     at = end;
   }
-  return out;
+  return deferred;
 }
 
-void PgTables::find_letters_of(const std::vector<Seq>& locked, Seq from, Seq to) {
-  const std::string name = "letters of:" + std::to_string(from) + "/" + std::to_string(to);
-  const auto question = [&] { return Statement{sql().letters_of_runs, Params().add(from).add(to)}; };
+void PgTables::find_dead_letters_of(const std::vector<Seq>& locked, Seq from, Seq to) {
+  const std::string name = "dead letters of:" + std::to_string(from) + "/" + std::to_string(to);
+  const auto statement = [&] { return Statement{sql().dead_letters_of_runs, Params().add(from).add(to)}; };
   bool all = true;
   for (const Seq seq : locked) {
     const RunSlot* slot = find_slot(seq);
-    const bool is_peeked = slot && slot->stored == Place::peeked;
-    if (is_peeked) needs_.runs.insert(seq);
+    const bool is_peeked = slot && slot->stored == StoredIn::peeked;
+    if (is_peeked) read_set_.runs.insert(seq);
     all &= slot && !is_peeked;
   }
   if (!all) {
-    needs_.questions.emplace_back(name, question());
+    read_set_.queries.emplace_back(name, statement());
     throw NeedsRead{};
   }
-  const Rows& rows = ask(name, question);
-  letters_of_.clear();
+  const Rows& rows = query(name, statement);
+  dead_letters_of_.clear();
   for (int row = 0; row < rows.size(); ++row) {
-    LettersOf& of = letters_of_[rows.integer(row, 0)];
-    of.numbers.insert(rows.integer(row, 1));
-    of.is_unread |= rows.boolean(row, 2);
+    DeadLettersOf& dead_letters = dead_letters_of_[rows.integer(row, 0)];
+    dead_letters.numbers.insert(rows.integer(row, 1));
+    dead_letters.is_unread |= rows.boolean(row, 2);
   }
 }
 
 namespace {
 
-// So many in one transaction, however many there are: whoever shares it waits for them.
-constexpr int kNamesAtOnce = 2000;
-constexpr const char* kOldNames = "old names";
+// Batch ids erased in one transaction. The other commands of the batch wait for it.
+constexpr int kOldBatchesMax = 2000;
+constexpr const char* kOldBatches = "old batches";
 
-Statement find_old_names(Instant before) {
-  static const std::string text = fmt::format("{} LIMIT {} FOR UPDATE SKIP LOCKED", sql().find_old_names, kNamesAtOnce);
+Statement find_old_batches(Instant before) {
+  static const std::string text =
+      fmt::format("{} LIMIT {} FOR UPDATE SKIP LOCKED", sql().find_old_batches, kOldBatchesMax);
   return {text, Params().add(to_ms(before))};
 }
 
 }  // namespace
 
-void plan_old_names(ReadSet& needs, Instant before) { needs.questions.emplace_back(kOldNames, find_old_names(before)); }
-
-bool PgTables::erase_old_names(Instant before) {
-  const Rows& rows = ask(kOldNames, [&] { return find_old_names(before); });
-  if (rows.empty()) return false;
-  Column names{Type::uuid};
-  for (int row = 0; row < rows.size(); ++row) names.add(rows.uuid(row, 0));
-  write({sql().erase_names, Params().add(names)});
-  return rows.size() == kNamesAtOnce;
+void plan_old_batches(ReadSet& read_set, Instant before) {
+  read_set.queries.emplace_back(kOldBatches, find_old_batches(before));
 }
 
-// The mark is a sequence: it is kept even when the slice is not, which only means that these are looked at later.
+bool PgTables::erase_old_batches(Instant before) {
+  const Rows& rows = query(kOldBatches, [&] { return find_old_batches(before); });
+  if (rows.empty()) return false;
+  Column ids{Type::uuid};
+  for (int row = 0; row < rows.size(); ++row) ids.add(rows.uuid(row, 0));
+  write({sql().erase_batches, Params().add(ids)});
+  return rows.size() == kOldBatchesMax;
+}
+
+// The position is a sequence, so it advances even if the transaction rolls back. The slice is then purged in the next
+// pass over the table.
 PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
-  const Rows& rows = ask("purge:" + std::to_string(limit),
-                         [&] { return Statement{sql().purge_candidates, Params().add(std::int64_t{limit})}; });
-  // In the order of their counters, which is nearly that of time: a whole slice of younger ones is the end.
+  const Rows& rows = query("purge:" + std::to_string(limit),
+                           [&] { return Statement{sql().purge_candidates, Params().add(std::int64_t{limit})}; });
+  // Rows come in the order of their counters, which is nearly that of time: a slice without old runs is the last.
   std::vector<Seq> found;
   for (int row = 0; row < rows.size(); ++row)
     if (rows.integer(row, 1) <= to_ms(made_by)) found.push_back(rows.integer(row, 0));
   const bool is_end = rows.size() < static_cast<int>(limit) || found.empty();
   if (!found.empty()) {
     const Seq from = found.front(), to = found.back();
-    std::erase_if(found, [&](Seq seq) { return busy_.contains(seq); });  // the next round's
-    find_letters_of(found, from, to);
+    std::erase_if(found, [&](Seq seq) { return contended_.contains(seq); });  // left for the next pass
+    find_dead_letters_of(found, from, to);
   }
   PurgeSlice slice;
   slice.more = limit > 0 && !is_end;

@@ -1,4 +1,4 @@
-// Which runs are on a page of a list.
+// SQL for a page of a list of runs.
 #pragma once
 
 #include "pg/codec.hpp"
@@ -11,7 +11,7 @@ std::string select_page(const ListQuery& query);
 // A query for the runs themselves, as read_run() reads them, newest first, and after their columns whether the page has
 // room for the run.
 std::string select_listed(const ListQuery& query);
-// Their parameters. A page that begins below `below`.
+// The parameters of both. The page has runs with counters below `below`.
 Params page_params(const ListQuery& query, std::int64_t below);
 
 }  // namespace latchkey::pg

@@ -1,7 +1,7 @@
-// Reads: each on a connection of its own, within a limit.
+// Reads, each in a transaction on a connection of the read pool, with a time limit.
 #include "store/listing.hpp"
 #include "store/packing.hpp"
-#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/dead_letter_columns.hpp"
 #include "store/postgres/pg_list.hpp"
 #include "store/postgres/pg_store.hpp"
 #include "store/postgres/statements.hpp"
@@ -83,14 +83,14 @@ Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& q
     DeadLetterPage page;
     if (query.limit == 0) return page;
     const Rows rows =
-        reading.run(query.tenant, {sql().list_letters, Params()
-                                                           .add(static_cast<Seq>(read_cursor(query.cursor)))
-                                                           .add_or_null(query.tenant)
-                                                           .add(std::string_view(query.function))
-                                                           .add(query.with_acknowledged)
-                                                           .add(query.limit + std::int64_t{1})});
+        reading.run(query.tenant, {sql().list_dead_letters, Params()
+                                                                .add(static_cast<Seq>(read_cursor(query.cursor)))
+                                                                .add_or_null(query.tenant)
+                                                                .add(std::string_view(query.function))
+                                                                .add(query.with_acknowledged)
+                                                                .add(query.limit + std::int64_t{1})});
     for (int row = 0; row < rows.size() && page.entries.size() < query.limit; ++row)
-      page.entries.push_back(read_letter(rows, row));
+      page.entries.push_back(read_dead_letter(rows, row));
     if (rows.size() > static_cast<int>(query.limit)) page.next = write_cursor(uuid_counter(page.entries.back().id));
     return page;
   });
@@ -98,9 +98,10 @@ Result<DeadLetterPage> PostgresStore::list_dead_letters(const DeadLetterQuery& q
 
 Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   return read([&](ReadTransaction& reading) -> std::optional<DeadLetter> {
-    const Rows rows = reading.run(tenant, {sql().find_letter, Params().add(seq_in(id)).add(id).add_or_null(tenant)});
+    const Rows rows =
+        reading.run(tenant, {sql().find_dead_letter, Params().add(seq_in(id)).add(id).add_or_null(tenant)});
     if (rows.empty()) return std::nullopt;
-    return read_letter(rows, 0);
+    return read_dead_letter(rows, 0);
   });
 }
 

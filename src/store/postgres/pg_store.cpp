@@ -1,3 +1,4 @@
+// Opening, shutdown and state that other threads read.
 #include "store/postgres/pg_store.hpp"
 
 #include <fmt/format.h>
@@ -42,10 +43,10 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::open(PostgresSettings sett
   } catch (const TablesError& error) {
     return fail(error.code, error.what());
   }
-  store->writers_left_ = store->settings_.lanes;
-  for (unsigned lane = 0; lane < store->settings_.lanes; ++lane) store->spawn(store->work());
+  store->writers_left_ = store->settings_.writers;
+  for (unsigned i = 0; i < store->settings_.writers; ++i) store->spawn(store->run_writer());
   store->spawn(store->run_contended_writer());
-  store->spawn(store->reject_waiting());
+  store->spawn(store->reject_during_outage());
   store->spawn(store->notifier_.run());
   store->spawn(store->deadline_watch_.run());
   store->thread_ = std::thread([raw = store.get()] { raw->context_.run(); });
@@ -64,29 +65,29 @@ PostgresStore::PostgresStore(PostgresSettings settings, Clock& clock, Random& ra
 
 void PostgresStore::spawn(Task<void> task) {
   tasks_left_ += 1;
-  boost::asio::co_spawn(context_, std::move(task), [this](const std::exception_ptr& unforeseen) {
-    // Callers would wait for ever: to begin anew is safe, to go on with a lane less is not.
-    if (unforeseen) try {
-        std::rethrow_exception(unforeseen);
-      } catch (const std::exception& what) {
-        spdlog::critical("postgres: a task ended by an error: {}", what.what());
+  boost::asio::co_spawn(context_, std::move(task), [this](const std::exception_ptr& exception) {
+    // Abort: a restart is safe, but without this task some callers would never get a reply.
+    if (exception) try {
+        std::rethrow_exception(exception);
+      } catch (const std::exception& error) {
+        spdlog::critical("postgres: unexpected exception in a background task: {}", error.what());
       }
-    LK_ASSERT(!unforeseen);
-    if (--tasks_left_ == 0) close_limit_.stop();  // or the thread would wait for it
+    LK_ASSERT(!exception);
+    if (--tasks_left_ == 0) close_limit_.stop();  // a pending timer would block the thread's end
   });
 }
 
 void PostgresStore::begin_shutdown() {
   read_pool_.end_within(settings_.close_max);
-  boost::asio::post(context_, [this] { start_closing(); });
+  boost::asio::post(context_, [this] { start_shutdown(); });
 }
 
-void PostgresStore::start_closing() {
-  if (tasks_left_ == 0 || std::exchange(closes_soon_, true)) return;
+void PostgresStore::start_shutdown() {
+  if (tasks_left_ == 0 || std::exchange(is_shutting_down_, true)) return;
   start_shutdown_timer(Duration{0});
 }
 
-// A connection that is silent is given up while there is time to ask on another one what became of its commit.
+// Silent connections are closed after half of close_max: the other half remains to resolve their commits on others.
 void PostgresStore::start_shutdown_timer(Duration since) {
   using SocketWaiters = pg::SocketWaiters;
   close_limit_.set(SocketWaiters::kTick, [this, now = since + SocketWaiters::kTick] {
@@ -101,24 +102,24 @@ PostgresStore::~PostgresStore() {
   begin_shutdown();
   {
     const std::lock_guard lock(mutex_);
-    closing_ = true;
+    is_closed_ = true;
   }
   boost::asio::post(context_, [this] { wake_.ring(); });
   if (thread_.joinable()) thread_.join();
   const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
-  for (auto& command : waiting_) command->finish(&closed);
+  for (auto& command : backlog_) command->finish(&closed);
 }
 
 void PostgresStore::check_security() {
   const pg::Rows problems = read_pool_.run(std::nullopt, {pg::sql().check_security, {}});
   if (problems.empty()) return;
-  constexpr int kTold = 10;  // one GRANT on all tables makes dozens
+  constexpr int kListedMax = 10;  // one GRANT on all tables causes dozens of problems
   std::string all;
-  for (int row = 0; row < std::min(problems.size(), kTold); ++row)
+  for (int row = 0; row < std::min(problems.size(), kListedMax); ++row)
     all += (row ? "; " : "") + std::string(problems.bytes(row, 0));
-  if (problems.size() > kTold)
-    all += fmt::format("; and {} more (SELECT * FROM latchkey.check_security())", problems.size() - kTold);
-  throw TablesError(Code::STORE_FORMAT, "tenants are not kept apart in this database: " + all);
+  if (problems.size() > kListedMax)
+    all += fmt::format("; and {} more (SELECT * FROM latchkey.check_security())", problems.size() - kListedMax);
+  throw TablesError(Code::STORE_FORMAT, "this database does not isolate tenants: " + all);
 }
 
 void PostgresStore::read_marks() {
@@ -140,7 +141,7 @@ std::optional<Error> PostgresStore::find_failure() {
   return failure_;
 }
 
-void PostgresStore::tell_failure(std::optional<Error> failure) {
+void PostgresStore::set_failure(std::optional<Error> failure) {
   const std::lock_guard lock(mutex_);
   failure_ = std::move(failure);
 }

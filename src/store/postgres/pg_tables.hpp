@@ -1,10 +1,12 @@
-// PgTables: what one transaction on PostgreSQL has read and will write. store/apply.cpp works on it as on any Tables;
-// it asks no database itself. What was not read yet is noted in needs() and NeedsRead is thrown: the command is undone,
-// the rows are read (and locked) for all such commands in one round trip, and it is applied again. Writes are kept
-// until take_writes(), which makes a statement per table of them.
+// PgTables: the rows that one transaction on PostgreSQL has read, and the writes that it will send. store/apply.cpp
+// uses it as any Tables; it runs no query itself.
 //
-// What is rare (members of dead letters, steps, counts of duplicates) is not kept here: it is read and written by
-// statements of its own, after what was written before them.
+// A command that needs a row that was not read adds it to the read set and throws NeedsRead. The command is undone, the
+// rows of all such commands are read and locked in one round trip, and the command is applied again. Writes are
+// collected until take_writes() returns one statement per table and kind.
+//
+// Rare data (members of dead letters, their steps, counts of duplicates) is not cached here. It is read with query()
+// and written with write(), in the order of the calls.
 #pragma once
 
 #include <functional>
@@ -25,36 +27,36 @@
 
 namespace latchkey::pg {
 
-// Something was not read yet.
+// Thrown if a row was not read yet.
 struct NeedsRead {};
-// Somebody else holds what it needs, or has just moved it: to be tried again later, by itself.
+// Thrown if another transaction has locked a row, or has just moved it: the command is parked and retried.
 struct LockContended {};
-// The database has a settlement of what it says is open: no further try will find it otherwise.
+// Thrown if a run that is open has a settlement: the database is inconsistent, and a retry cannot succeed.
 struct StateConflict : LockContended {};
-// What is told of it when patience is over.
+// The reply to a command that was parked for too long.
 inline Error lock_contended_error() {
   return {Code::STORE_UNAVAILABLE, "row is locked by another transaction; nothing was changed; retry"};
 }
 
-using LetterName = std::pair<std::string, std::string>;  // tenant, function
+using DeadLetterGroup = std::pair<std::string, std::string>;  // tenant, function
 
-// Which jobs a take may have.
-struct ReadyName {
+// The jobs that a take may return.
+struct ReadyFilter {
   std::optional<std::string> tenant;
   std::vector<std::string> functions;
-  auto operator<=>(const ReadyName&) const = default;
+  auto operator<=>(const ReadyFilter&) const = default;
 };
-// One that may be taken: a block, or a run with a row of its own.
+// A block, or a run with a row of its own, that may be taken.
 struct ReadyItem {
   std::int32_t priority = 0;
   Instant due_at;
   Seq lo = 0, hi = 0;
 };
 
-struct ReadyWish {
-  std::uint32_t count = 0;                   // of runs
-  bool is_second = false;                    // the first had too few of them
-  bool exclude_past_retry_deadline = false;  // not those that may be tried no more: somebody holds what ends them
+struct ReadyRequest {
+  std::uint32_t count = 0;                   // jobs
+  bool is_second_round = false;              // the first round found too few
+  bool exclude_past_retry_deadline = false;  // another transaction has locked rows that are needed to end those
 };
 struct ReadyList {
   std::vector<ReadyItem> items;
@@ -62,31 +64,32 @@ struct ReadyList {
   bool exclude_past_retry_deadline = false;
 };
 
+// The rows to read, and to lock, in the next round trip.
 struct ReadSet {
-  Wanted<Seq> runs;               // to be locked
-  Wanted<Seq> runs_nowait;        // to be locked, if somebody who was known to hold them does no more
-  Wanted<Seq> heads;              // of runs that are locked
-  Wanted<Uuid> keys_snapshot;     // as they stand, not locked
-  Wanted<Uuid> keys_assumed_new;  // as they stand; likely to be free
+  Wanted<Seq> runs;               // locked; the batch waits for them
+  Wanted<Seq> runs_nowait;        // locked unless another transaction has locked them
+  Wanted<Seq> heads;              // of locked runs
+  Wanted<Uuid> keys_snapshot;     // not locked
+  Wanted<Uuid> keys_assumed_new;  // not read unless a recent batch found such keys; not locked
   Wanted<Uuid> keys_for_update;   // locked
-  Wanted<Seq> waits;
-  std::set<LetterName> letters;
-  std::map<ReadyName, ReadyWish> ready;
-  std::uint32_t overdue = 0;  // how many
-  std::vector<std::pair<std::string, Statement>> questions;
+  Wanted<Seq> dependents;         // of these runs
+  std::set<DeadLetterGroup> dead_letters;
+  std::map<ReadyFilter, ReadyRequest> ready;
+  std::uint32_t overdue = 0;  // at most so many
+  std::vector<std::pair<std::string, Statement>> queries;
   std::uint32_t counters = 0;
   std::uint64_t fences = 0;
 };
 
-// Numbers of a sequence, drawn by the thousand: counters for new ids, used by one batch after the other; fences.
+// Numbers of a sequence that were reserved by the thousand: counters of new ids, which all batches share, or fences.
 class Counters {
  public:
   std::optional<std::uint64_t> peek() const;
   std::optional<std::uint64_t> next();
   std::size_t left() const;
   void add(std::uint64_t first);
-  // The last that was drawn and has not been given back.
-  void give_back(std::uint64_t drawn);
+  // Returns the number that was drawn last.
+  void put_back(std::uint64_t drawn);
   void forget() { ranges_.clear(); }
 
  private:
@@ -99,136 +102,140 @@ class PgTables final : public Tables {
   PgTables(Random& random, Counters& counters, HeadCache& heads)
       : random_(random), counters_(counters), heads_(heads) {}
 
-  // --- of the batch -------------------------------------------------------------------------------------------------
-  ReadSet take_needs() { return std::exchange(needs_, {}); }
-  // Statements for what was written since the last time. One that finds a key or an open letter taken meanwhile fails.
+  // --- the batch ----------------------------------------------------------------------------------------------------
+  ReadSet take_read_set() { return std::exchange(read_set_, {}); }
+  // Statements for all writes since the last call. The insert of a key or dead letter that exists fails.
   std::vector<Statement> take_writes();
   bool has_changed() const { return changed_; }
-  // Around each command, and each request of one.
+  // Called before each command.
   void begin_command() {
     undo_.clear();
     undo_runs_.clear();
     written_before_ = !own_writes_.empty();
-    in_turn_ = false;
+    blocks_on_row_locks_ = false;
     needs_read_ = false;
     has_unprobed_key_ = false;
     read_own_writes_ = has_written_;
     fences_drawn_ = 0;
     changed_before_ = begin_request().changed;
   }
-  // Something was missing: what others lack is found out as well, and then all is asked for at once.
+  // A row was missing. The command continues, so that the rows that its other requests miss are read with it.
   void request_another_round() { needs_read_ = true; }
-  // Throws when something was, or is to be looked at first: all of that is known then.
+  // Throws NeedsRead if a row was missing, LockContended if a key must be probed first.
   void end_command() const {
     if (needs_read_) throw NeedsRead{};
     end_request();
   }
-  // Whether this command has changed nothing, nor seen what this batch has: its answer is as good before the commit.
+  // Whether this command changed nothing and read no uncommitted data: its reply is valid before the commit.
   bool is_read_only() const { return !read_own_writes_ && undo_.empty() && undo_runs_.empty(); }
-  // To where one request of several is undone.
-  struct Mark {
+  // The state to which one request of several is undone.
+  struct Savepoint {
     std::size_t steps, runs;
     bool changed;
   };
-  Mark begin_request() {
-    peeked_.clear();
+  Savepoint begin_request() {
+    peeked_keys_.clear();
     return {undo_.size(), undo_runs_.size(), changed_};
   }
   void end_request() const {
     if (has_unprobed_key_) throw LockContended{};
   }
-  void undo_request(Mark mark) {
-    undo_to(mark.steps, mark.runs);
-    changed_ = mark.changed;
+  void undo_request(Savepoint savepoint) {
+    undo_to(savepoint.steps, savepoint.runs);
+    changed_ = savepoint.changed;
     has_unprobed_key_ = false;
   }
   void undo_command();
-  // Tells the cache which runs this batch has made and which it has ended, once that is kept.
-  void remember_heads();
-  const std::vector<std::shared_ptr<const RunHead>>& made_heads() const { return made_heads_; }
-  // Whether keys that were asked for were there.
-  bool has_met_keys() const { return has_met_keys_; }
-  // Runs that try_isolated() could do nothing for, and blocks that consist of such; as they lie now.
+  // Updates the head cache after the commit: adds inserted runs, removes settled and erased ones.
+  void update_head_cache();
+  const std::vector<std::shared_ptr<const RunHead>>& inserted_heads() const { return inserted_heads_; }
+  // Whether any of the requested keys exists.
+  bool has_found_keys() const { return has_found_keys_; }
+  // Runs that try_isolated() skipped because of a lock, and blocks that consist of such runs.
   struct DeferredRuns {
     std::set<Seq> runs;
     std::vector<std::pair<Seq, Seq>> blocks;
   };
-  DeferredRuns left_out() const;
-  // These are not overdue for now.
-  void pass_over(std::set<Seq> runs) { passed_over_ = std::move(runs); }
-  // Letters that this batch opens are told there before they are written.
-  void set_inserted_dead_letters(std::map<LetterName, DeadLetter>& letters) { new_letters_ = &letters; }
-  // And keys that it makes.
-  void set_inserted_keys(std::vector<TenantKey>& keys) { new_keys_ = &keys; }
-  // Somebody is inserting these: whoever asks for one finds it Held. So does who would make one that must be seen
-  // first.
-  void set_contention(ContendedKeys& keys, Duration now) { left_keys_ = &keys, left_at_ = now; }
-  // Asks before it settles anything whether it is settled: a try before this one was refused for that.
+  DeferredRuns deferred() const;
+  // overdue() skips these runs.
+  void skip_overdue(std::set<Seq> runs) { skipped_overdue_ = std::move(runs); }
+  // take_writes() adds the dead letters and the keys that it inserts to these.
+  void set_inserted_dead_letters(std::map<DeadLetterGroup, DeadLetter>& dead_letters) {
+    inserted_dead_letters_ = &dead_letters;
+  }
+  void set_inserted_keys(std::vector<TenantKey>& keys) { inserted_keys_ = &keys; }
+  // A command that reads one of these keys, or inserts a key that must be probed first, gets LockContended.
+  void set_contention(ContendedKeys& keys, Duration now) { contention_ = &keys, contention_at_ = now; }
+  // Checks for an existing settlement before each one: an earlier attempt failed because of a duplicate.
   void check_settlements() { checks_settlements_ = true; }
-  // Whether it has looked for what is overdue.
+  // Whether the batch has read overdue runs.
   bool has_swept() const { return overdue_.has_value(); }
-  // Whether this batch has written jobs that may be taken.
+  // Whether the batch has written jobs that may be taken.
   bool has_queued() const { return has_queued_; }
-  // Whose dead letters it has opened or changed.
-  const std::vector<LetterName>& written_letters() const { return written_letters_; }
-  // Whether somebody else was found to have it.
-  bool is_held(Seq seq) const { return busy_.contains(seq) || seen_only_.contains(seq); }
-  // The earliest time at which time alone changes something that this batch has written.
+  // The groups whose dead letters the batch has inserted or changed.
+  const std::vector<DeadLetterGroup>& written_dead_letters() const { return written_dead_letters_; }
+  // Whether another transaction has locked the run.
+  bool is_contended(Seq seq) const { return contended_.contains(seq) || peeked_contended_.contains(seq); }
+  // The earliest deadline of a run that the batch has written.
   std::optional<Instant> first_deadline() const { return first_deadline_; }
 
-  // Locked.
+  // --- rows that were read ------------------------------------------------------------------------------------------
+  // These rows are locked. A row of `states` comes without its head.
   void load_block(Block block) { blocks_.insert_or_assign(block.lo, std::move(block)); }
-  void load_row(Seq seq, Run run) { rows_.insert_or_assign(seq, std::move(run)); }  // without its head
-  // Never changes.
+  void load_row(Seq seq, Run run) { rows_.insert_or_assign(seq, std::move(run)); }
+  // Outcomes and heads never change and are not locked.
   void load_outcome(Seq seq, PlainOutcome outcome) { outcomes_.insert_or_assign(seq, std::move(outcome)); }
   void load_head(std::shared_ptr<const RunHead> head) { heads_.add(head), own_heads_[seq_in(head->id)] = head; }
-  // As it stands, not locked: enough for an answer that changes nothing.
+  // A run that was read by its key without a lock: sufficient for a reply that changes nothing.
   void load_peeked(const Uuid& key, Run run);
   void load_no_key(const Uuid& key) { keys_.insert_or_assign(key, KeySlot{}); }
-  // It was not looked for: the index will say if it is there.
-  void guess_no_key(const Uuid& key) { keys_.insert_or_assign(key, KeySlot{.is_guessed = true}); }
-  void load_held_key(const Uuid& key, std::optional<Seq> seq);
-  // It is there: if it could not be held, somebody else holds it.
+  // The key was not read; the insert will fail if it exists.
+  void assume_no_key(const Uuid& key) { keys_.insert_or_assign(key, KeySlot{.is_assumed = true}); }
+  void load_locked_key(const Uuid& key, std::optional<Seq> seq);
+  // The key exists: if it could not be locked, another transaction has locked it.
   void load_existing_key(const Uuid& key);
-  // Everything that was asked for about these has been loaded: what is not there is nowhere.
+  // All rows of these runs were loaded: a run without rows does not exist.
   void end_load(const std::vector<Seq>& runs);
-  // The same of those that were known to be held. One that was found by its key stands as it was seen.
-  void end_load_held(const std::vector<Seq>& runs);
-  // Everything that waits for these; then each of it.
-  void load_waits(const std::vector<Seq>& predecessors);
-  void load_wait(Seq predecessor, RunId dependent) { waits_[predecessor].insert(dependent); }
-  void load_letter(const LetterName& name, std::optional<DeadLetter> letter) { letters_[name] = {letter, letter}; }
-  void load_existing_letter(const LetterName& name) {
-    if (!letters_.at(name).now) busy_letters_.insert(name);
+  // The same for runs_nowait. A contended run that was read by its key remains readable.
+  void end_load_nowait(const std::vector<Seq>& runs);
+  // All dependents of these runs will be loaded, each with load_dependent().
+  void load_all_dependents(const std::vector<Seq>& predecessors);
+  void load_dependent(Seq predecessor, RunId dependent) { dependents_[predecessor].insert(dependent); }
+  void load_dead_letter(const DeadLetterGroup& group, std::optional<DeadLetter> dead_letter) {
+    dead_letters_[group] = {dead_letter, dead_letter};
   }
-  void load_ready(const ReadyName& name, ReadyList list);
+  // An open one exists: if it could not be locked, another transaction has locked it.
+  void load_existing_dead_letter(const DeadLetterGroup& group) {
+    if (!dead_letters_.at(group).now) contended_dead_letters_.insert(group);
+  }
+  void load_ready(const ReadyFilter& filter, ReadyList list);
   void load_overdue(std::vector<ReadyItem> items) { overdue_ = std::move(items); }
-  void load_answer(const std::string& question, Rows rows) { answers_.insert_or_assign(question, std::move(rows)); }
-  // Instead of those that are left: they were drawn before what is locked now was.
+  void load_result(const std::string& name, Rows rows) { results_.insert_or_assign(name, std::move(rows)); }
+  // Replaces all fences: the old ones were drawn before the latest rows were locked.
   void load_fences(Counters fences) { fences_ = std::move(fences); }
-  // Whether the head need not be read. Kept for this batch then: the cache may forget it while others go on.
+  // Copies the head from the cache if it is there, because the cache may evict it during the batch.
   bool pin_head(Seq seq);
 
-  // The answer to a question of its own; NeedsRead until it was asked.
-  const Rows& ask(const std::string& name, const std::function<Statement()>& question);
-  // The same of one row, which is locked. Held when somebody else has it.
-  const Rows& query_for_update(const std::string& name, const std::function<Statement()>& question);
-  // From here to the command's end: query_for_update() waits for its turn, as long as anything may.
-  void block_on_row_lock() { in_turn_ = true; }
-  // A write of its own, in its place after those before it.
+  // --- queries and writes of rare data ------------------------------------------------------------------------------
+  // The result of a query. `name` identifies it within the batch. Throws NeedsRead until it was run.
+  const Rows& query(const std::string& name, const std::function<Statement()>& make_statement);
+  // The same for one row, which is locked. Throws LockContended if another transaction has locked it.
+  const Rows& query_for_update(const std::string& name, const std::function<Statement()>& make_statement);
+  // Until the command ends, query_for_update() waits for the lock, up to the lock timeout.
+  void block_on_row_lock() { blocks_on_row_locks_ = true; }
+  // A write that is sent after those before it.
   void write(Statement statement);
 
-  // --- cold things --------------------------------------------------------------------------------------------------
-  // The first acknowledgement stands. None when there is no such entry of the tenant's.
+  // The first acknowledgement wins. None if the tenant has no such entry.
   std::optional<DeadLetter> acknowledge(const std::optional<std::string>& tenant, Uuid id, const std::string& actor,
                                         Instant now);
-  // False when there is one of this id.
+  // False if a token has this id already.
   bool add_token(const TokenRecord& token);
-  // The first time stands. False when there is none.
+  // The first revocation wins. False if there is no such token.
   bool revoke_token(const std::string& id, Instant now);
   void add_all_duplicates(std::span<const DuplicateNote> notes);
-  // Names of batches that nobody asks for any more, so many at a time. Whether there are more.
-  bool erase_old_names(Instant before);
+  // Erases a slice of the batch ids from before that time. Returns whether there are more.
+  bool erase_old_batches(Instant before);
 
   // --- Tables -------------------------------------------------------------------------------------------------------
   std::optional<Run> find(RunId id) override;
@@ -261,7 +268,7 @@ class PgTables final : public Tables {
   bool try_isolated(RunId run, const std::function<void()>& act) override;
 
  private:
-  // As it is in the database, and as it is to be.
+  // A row as it is in the database, and as the batch will leave it.
   template <class T>
   struct Slot {
     std::optional<T> stored, now;
@@ -269,108 +276,109 @@ class PgTables final : public Tables {
   };
   struct KeySlot {
     std::optional<Seq> stored, now;
-    bool is_changed = false, is_held = false, is_guessed = false;
-    std::string tenant;  // set when it is changed
+    bool is_changed = false, is_locked = false, is_assumed = false;
+    std::string tenant;  // set if is_changed
   };
-  enum class Place : std::uint8_t { nowhere, block, row, outcome, peeked };
+  // The table that stores the run's state. peeked: read by its key, without a lock.
+  enum class StoredIn : std::uint8_t { nowhere, block, row, outcome, peeked };
   struct RunSlot {
     std::optional<Run> now;
-    Place stored = Place::nowhere;
+    StoredIn stored = StoredIn::nowhere;
     bool is_changed = false;
   };
-  // The dead letters that a run is in.
-  struct LettersOf {
+  // The dead letters that a run is a member of.
+  struct DeadLettersOf {
     std::set<Seq> numbers;
-    bool is_unread = false;  // one of them
+    bool is_unread = false;  // one of them is not acknowledged
   };
 
-  // Whether what was locked says how it stands.
+  // Whether the run's state was loaded.
   bool is_loaded(Seq seq) const;
   RunSlot& slot_of(Seq seq);
   RunSlot* find_slot(Seq seq);
   const Block* find_block(Seq seq) const;
-  // Throws for all of them at once.
+  // Throws NeedsRead once for all runs that were not read.
   void need_all(const std::vector<Seq>& seqs);
-  // The same of what they are in; asked for behind their locks.
-  void find_letters_of(const std::vector<Seq>& locked, Seq from, Seq to);
-  // Before the first write of a request: what it saw of keys must be held.
-  void hold_peeked();
-  // What was changed since there were so many steps to be undone.
+  // Reads the dead letters of these runs; the query runs after their locks were acquired.
+  void find_dead_letters_of(const std::vector<Seq>& locked, Seq from, Seq to);
+  // Called before the first write of a request: the keys that it has read must be locked.
+  void lock_peeked_keys();
+  // Undoes changes until the undo lists have these sizes.
   void undo_to(std::size_t steps, std::size_t runs);
-  // Notes what a command is about to change.
+  // Saves the entry that the command is about to change.
   template <class Map>
-  void remember(Map& map, const typename Map::key_type& key);
+  void save_for_undo(Map& map, const typename Map::key_type& key);
   void set_run(Seq seq, std::optional<Run> run);
-  bool knows_waits(Seq predecessor) const;
-  void note_waits_known(Seq from, Seq to);
+  bool knows_dependents(Seq predecessor) const;
+  void note_dependents_known(Seq from, Seq to);
   void set_key(const RunHead& head, std::optional<Seq> seq);
   void note_settlement(const Run& run);
   void put_settlements(std::vector<Statement>& writes);
   void put_run_writes(std::vector<Statement>& writes);
   void put_key_writes(std::vector<Statement>& writes);
-  void put_wait_writes(std::vector<Statement>& writes);
-  void put_letter_writes(std::vector<Statement>& writes);
+  void put_dependency_writes(std::vector<Statement>& writes);
+  void put_dead_letter_writes(std::vector<Statement>& writes);
   void put_member_deletes(std::vector<Statement>& writes);
 
   Random& random_;
   Counters& counters_;
   HeadCache& heads_;
-  ReadSet needs_;
-  std::pmr::monotonic_buffer_resource arena_;  // of what there is one of for each run: it goes all at once
+  ReadSet read_set_;
+  std::pmr::monotonic_buffer_resource arena_;  // of all maps that have an entry per run; freed at once
   std::pmr::unordered_map<Seq, RunSlot> runs_{&arena_};
-  Wanted<Seq> changed_runs_;  // since the last take_writes(); also some whose change was undone
-  // What runs are put together from when they are asked for.
+  Wanted<Seq> changed_runs_;  // since the last take_writes(); includes some whose change was undone
+  // The rows from which find_slot() builds runs.
   std::map<Seq, Block> blocks_;
   std::pmr::unordered_map<Seq, Run> rows_{&arena_};
   std::pmr::unordered_map<Seq, PlainOutcome> outcomes_{&arena_};
   std::pmr::unordered_map<Seq, std::shared_ptr<const RunHead>> own_heads_{&arena_};
-  std::set<Seq> busy_, absent_;
-  std::set<Seq> seen_only_;  // somebody has it, and it was found by its key
-  std::set<Uuid> busy_keys_;
+  std::set<Seq> contended_, absent_;
+  std::set<Seq> peeked_contended_;  // contended, but read by its key without a lock
+  std::set<Uuid> contended_keys_;
   std::unordered_map<Uuid, KeySlot> keys_;
-  std::set<Uuid> peeked_;
-  std::map<std::pair<Seq, RunId>, bool> wait_changes_;  // predecessor, dependent: added or removed
-  std::map<RunId, bool> waits_forgotten_;               // of these dependents, before those changes
-  std::map<Seq, std::set<RunId>> waits_;                // by predecessor, where there are any
-  std::map<Seq, Seq> waits_known_;                      // from which run to which it is known what waits for them
-  std::map<LetterName, Slot<DeadLetter>> letters_;
-  std::set<LetterName> busy_letters_;
-  std::map<ReadyName, ReadyList> ready_;
-  std::map<LetterName, DeadLetter>* new_letters_ = nullptr;
-  std::vector<TenantKey>* new_keys_ = nullptr;
-  ContendedKeys* left_keys_ = nullptr;
-  Duration left_at_{};
+  std::set<Uuid> peeked_keys_;                                // keys that the current request has read without a lock
+  std::map<std::pair<Seq, RunId>, bool> dependency_changes_;  // predecessor, dependent: true if added, false if removed
+  std::map<RunId, bool> removed_dependents_;                  // their dependencies are removed before those changes
+  std::map<Seq, std::set<RunId>> dependents_;                 // by predecessor
+  std::map<Seq, Seq> dependents_known_;                       // ranges of runs whose dependents were all loaded
+  std::map<DeadLetterGroup, Slot<DeadLetter>> dead_letters_;
+  std::set<DeadLetterGroup> contended_dead_letters_;
+  std::map<ReadyFilter, ReadyList> ready_;
+  std::map<DeadLetterGroup, DeadLetter>* inserted_dead_letters_ = nullptr;
+  std::vector<TenantKey>* inserted_keys_ = nullptr;
+  ContendedKeys* contention_ = nullptr;
+  Duration contention_at_{};
   std::optional<std::vector<ReadyItem>> overdue_;
-  std::set<Seq> passed_over_, deferred_;
-  std::map<std::string, Rows> answers_;
+  std::set<Seq> skipped_overdue_, deferred_;
+  std::map<std::string, Rows> results_;
   std::vector<Statement> own_writes_;
-  std::map<Seq, LettersOf> letters_of_;          // of the slice that is purged; only those that are in any
-  std::map<Seq, std::set<Seq>> erased_members_;  // which runs are gone from which letters
+  std::map<Seq, DeadLettersOf> dead_letters_of_;  // of the slice that is purged, without runs that have none
+  std::map<Seq, std::set<Seq>> erased_members_;   // by run: the dead letters that it was removed from
   Counters fences_;
-  std::uint64_t fences_drawn_ = 0;  // by this command
+  std::uint64_t fences_drawn_ = 0;  // by the current command
   std::optional<Instant> first_deadline_;
-  std::vector<std::shared_ptr<const RunHead>> made_heads_;
-  std::vector<Seq> done_;                          // settled or erased by this batch
-  bool changed_ = false, changed_before_ = false;  // before this command
+  std::vector<std::shared_ptr<const RunHead>> inserted_heads_;
+  std::vector<Seq> ended_;                         // settled or erased by this batch
+  bool changed_ = false, changed_before_ = false;  // the latter: before the current command
   bool has_queued_ = false;
-  std::vector<LetterName> written_letters_;
-  bool has_met_keys_ = false;
-  bool in_turn_ = false;
+  std::vector<DeadLetterGroup> written_dead_letters_;
+  bool has_found_keys_ = false;
+  bool blocks_on_row_locks_ = false;
   bool needs_read_ = false;
-  bool has_unprobed_key_ = false;  // a key of it is to be looked at first
-  bool read_own_writes_ = false;   // this command has read what this batch has changed, or guesses
-  bool has_written_ = false;       // something that is read from now on may not be committed
+  bool has_unprobed_key_ = false;  // the current command inserts a key that must be probed first
+  bool read_own_writes_ = false;   // the current command has read uncommitted changes or assumed keys
+  bool has_written_ = false;       // statements were sent: later reads may see uncommitted rows
   bool checks_settlements_ = false;
-  std::vector<std::pair<Seq, std::uint32_t>> settled_;  // generations, that are to be entered
-  bool written_before_ = false;  // by a command before this one: what was answered may be another now
+  std::vector<std::pair<Seq, std::uint32_t>> settled_;  // run and generation, to insert into settlements
+  bool written_before_ = false;  // an earlier command has called write(): results_ may be outdated
   std::map<RunId, Duplicates> seen_;
   std::vector<std::move_only_function<void()>> undo_;
-  std::vector<std::pair<Seq, std::optional<RunSlot>>> undo_runs_;  // as they were; none: not there
+  std::vector<std::pair<Seq, std::optional<RunSlot>>> undo_runs_;  // the previous slots; none: erase it
 };
 
 template <class Map>
-void PgTables::remember(Map& map, const typename Map::key_type& key) {
-  hold_peeked();
+void PgTables::save_for_undo(Map& map, const typename Map::key_type& key) {
+  lock_peeked_keys();
   changed_ = true;
   const auto at = map.find(key);
   if (at == map.end()) {
@@ -380,7 +388,7 @@ void PgTables::remember(Map& map, const typename Map::key_type& key) {
   }
 }
 
-// So that erase_old_names() need not ask.
-void plan_old_names(ReadSet& needs, Instant before);
+// Plans the query of erase_old_batches(), which saves a round trip.
+void plan_old_batches(ReadSet& read_set, Instant before);
 
 }  // namespace latchkey::pg

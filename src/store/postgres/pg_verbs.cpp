@@ -1,4 +1,4 @@
-// The verbs: each becomes a command for the lanes.
+// The store's verbs: each submits a command to the writers.
 #include <boost/asio/post.hpp>
 #include <future>
 
@@ -17,7 +17,7 @@ class TypedCommand final : public PgCommand {
  public:
   TypedCommand(Done<T> done, Plan plan, Apply apply)
       : done_(std::move(done)), plan_(std::move(plan)), apply_(std::move(apply)) {}
-  void plan(ReadSet& needs) override { plan_(needs); }
+  void plan(ReadSet& read_set) override { plan_(read_set); }
   void apply(Applying with) override { reply_.emplace(apply_(with)); }
   void finish(const Error* failed) override {
     if (failed) return done_(std::unexpected(*failed));
@@ -53,36 +53,37 @@ auto each(Many<Request> requests) {
   };
 }
 
-// Replies in order, and which of them are still to come.
+// Replies in order, and the indexes of those that are placeholders for contended requests.
 template <class Reply>
 struct Parts {
   std::vector<Reply> replies;
-  std::vector<std::size_t> held;
+  std::vector<std::size_t> contended;
 };
 
-// What has the name of one that is held waits behind it: they keep their order.
+// Applies each request on its own. A request with the same name as a contended one is skipped, too, so that requests of
+// one name are applied in order.
 template <auto one, class Request, class Name>
 auto apply_each_isolated(Many<Request> requests, Name name) {
   return [requests, name](Applying with) {
     auto& tables = static_cast<PgTables&>(with.tables);
-    std::set<Uuid> held;
+    std::set<Uuid> contended;
     Parts<decltype(one(with, requests->front()))> parts;
     parts.replies.reserve(requests->size());
     for (const Request& request : *requests) {
-      const PgTables::Mark mark = tables.begin_request();
+      const PgTables::Savepoint savepoint = tables.begin_request();
       try {
-        if (!held.empty() && held.contains(name(request))) throw LockContended{};
+        if (!contended.empty() && contended.contains(name(request))) throw LockContended{};
         auto reply = one(with, request);
         tables.end_request();
         parts.replies.push_back(std::move(reply));
       } catch (const NeedsRead&) {
-        tables.undo_request(mark);
+        tables.undo_request(savepoint);
         tables.request_another_round();
-        parts.replies.emplace_back(lock_contended_error());  // told to nobody
+        parts.replies.emplace_back(lock_contended_error());  // never sent: the command is applied again
       } catch (const LockContended&) {
-        tables.undo_request(mark);
-        held.insert(name(request));
-        parts.held.push_back(parts.replies.size());
+        tables.undo_request(savepoint);
+        contended.insert(name(request));
+        parts.contended.push_back(parts.replies.size());
         parts.replies.emplace_back(lock_contended_error());
       }
     }
@@ -92,44 +93,44 @@ auto apply_each_isolated(Many<Request> requests, Name name) {
 
 template <class Request, class Plan>
 auto plan_all(Many<Request> requests, Plan plan) {
-  return [requests, plan](ReadSet& needs) {
-    for (const Request& request : *requests) plan(needs, request);
+  return [requests, plan](ReadSet& read_set) {
+    for (const Request& request : *requests) plan(read_set, request);
   };
 }
 
-// The answer to a call of which some is still to come.
+// Collects the replies of a call whose contended requests were submitted again.
 template <class Reply>
 struct ReplyCollector {
   std::vector<Reply> replies;
   Done<std::vector<Reply>> done;
   std::size_t left = 0;
 
-  // Those at these places have come, or the error that befell them.
-  void add(const std::vector<std::size_t>& places, Result<std::vector<Reply>> come) {
-    for (std::size_t i = 0; i < places.size(); ++i)
-      replies[places[i]] = come ? std::move((*come)[i]) : Reply(come.error());
+  // The requests with these indexes got replies, or one error for all.
+  void add(const std::vector<std::size_t>& indexes, Result<std::vector<Reply>> results) {
+    for (std::size_t i = 0; i < indexes.size(); ++i)
+      replies[indexes[i]] = results ? std::move((*results)[i]) : Reply(results.error());
     if (--left == 0) done(std::move(replies));
   }
 };
 
-constexpr auto kPlanRun = [](ReadSet& needs, const auto& request) { needs.runs.insert(seq_in(request.id)); };
+constexpr auto kPlanRun = [](ReadSet& read_set, const auto& request) { read_set.runs.insert(seq_in(request.id)); };
 
-constexpr auto kPlanSettle = [](ReadSet& needs, const SettleRequest& request) {
-  kPlanRun(needs, request);
-  if (const auto* complete = std::get_if<Complete>(&request.ending)) needs.counters += complete->follow_ups.size();
+constexpr auto kPlanSettle = [](ReadSet& read_set, const SettleRequest& request) {
+  kPlanRun(read_set, request);
+  if (const auto* complete = std::get_if<Complete>(&request.ending)) read_set.counters += complete->follow_ups.size();
 };
 
-void plan_key(ReadSet& needs, const ClaimRequest& request) {
-  needs.counters += 1;
-  needs.fences += 1;
-  if (const auto hash = lookup_hash(request)) needs.keys_snapshot.insert(name_key(*hash));
+void plan_key(ReadSet& read_set, const ClaimRequest& request) {
+  read_set.counters += 1;
+  read_set.fences += 1;
+  if (const auto hash = lookup_hash(request)) read_set.keys_snapshot.insert(name_key(*hash));
 }
-void plan_key(ReadSet& needs, const EnqueueRequest& request) {
-  needs.counters += 1;
+void plan_key(ReadSet& read_set, const EnqueueRequest& request) {
+  read_set.counters += 1;
   const auto hash = lookup_hash(request);
   if (!hash) return;
-  // What is refused for its predecessors writes no key, and so would not be judged.
-  (request.after.empty() ? needs.keys_assumed_new : needs.keys_snapshot).insert(name_key(*hash));
+  // A job with predecessors may be rejected without an insert, which would not detect that its key exists: read it.
+  (request.after.empty() ? read_set.keys_assumed_new : read_set.keys_snapshot).insert(name_key(*hash));
 }
 
 std::string tenant_of(const EnqueueRequest& request) { return request.tenant; }
@@ -145,8 +146,8 @@ std::size_t bytes_of(const SettleRequest& request) {
   return bytes;
 }
 
-// A row that somebody else has is passed over the first time: its batch must not be held up. From then on, apart, it is
-// waited for in turn: what many lanes write to may be free at no moment at which it is merely looked at.
+// The first attempt skips a locked row, so that its batch does not wait. The contended writer's attempts queue for the
+// lock: under constant contention a SKIP LOCKED probe never succeeds.
 template <class Act>
 auto with_lock_retry(Act act) {
   return [act = std::move(act), waits = false](Applying with) mutable {
@@ -161,10 +162,11 @@ auto with_lock_retry(Act act) {
   };
 }
 
-constexpr Duration kBatchesKept = std::chrono::hours{1};
-// What a note weighs, for the room that it takes in a batch: others in it wait for hundreds of them, not for thousands.
+// Batch ids are purged after this time. It must exceed kCommitResolutionTimeout.
+constexpr Duration kBatchRetention = std::chrono::hours{1};
+// Counts as the size of a note. It limits a batch to hundreds of notes, because its other commands wait for them.
 constexpr std::size_t kNoteBytes = 8 << 10;
-constexpr auto kNothing = [](ReadSet&) {};
+constexpr auto kNoPlan = [](ReadSet&) {};
 
 }  // namespace
 
@@ -176,7 +178,7 @@ void PostgresStore::submit(Done<T> done, Plan plan, Apply apply, PgTraits traits
   command->submitted = host_.elapsed();
   {
     const std::lock_guard lock(mutex_);
-    if (!closing_) waiting_.push_back(std::move(command));
+    if (!is_closed_) backlog_.push_back(std::move(command));
   }
   if (!command) return boost::asio::post(context_, [this] { wake_.ring(); });
   const Error closed{Code::SHUTTING_DOWN, "the store is closed"};
@@ -195,25 +197,27 @@ void PostgresStore::submit_each(std::vector<Request> requests, Done<std::vector<
         {.bytes = bytes, .tenant = tenant_of(shared->front()), .reply_early_if_read_only = reply_early_if_read_only});
   auto then = [this, shared, plan, name, done = std::move(done)](Result<Parts<Reply>> parts) mutable {
     if (!parts) return done(std::unexpected(parts.error()));
-    if (parts->held.empty()) return done(std::move(parts->replies));
-    std::map<Uuid, std::vector<std::size_t>> places;
-    for (const std::size_t place : parts->held) places[name((*shared)[place])].push_back(place);
-    // All of what follows is this store's thread's.
-    const auto all = std::make_shared<ReplyCollector<Reply>>(std::move(parts->replies), std::move(done), places.size());
-    for (auto& [named, of] : places) {
-      std::vector<Request> held;
-      std::size_t heavy = 0;
-      for (const std::size_t place : of) heavy += bytes_of(held.emplace_back((*shared)[place]));
-      const auto again = share(std::move(held));
-      submit<std::vector<Reply>>([all, of](Result<std::vector<Reply>> come) { all->add(of, std::move(come)); },
-                                 plan_all(again, plan), each<one>(again),
-                                 {.bytes = heavy, .requests = of.size(), .tenant = tenant_of(again->front())});
+    if (parts->contended.empty()) return done(std::move(parts->replies));
+    std::map<Uuid, std::vector<std::size_t>> by_name;
+    for (const std::size_t index : parts->contended) by_name[name((*shared)[index])].push_back(index);
+    // The collector is used by the store's thread only.
+    const auto collector =
+        std::make_shared<ReplyCollector<Reply>>(std::move(parts->replies), std::move(done), by_name.size());
+    for (auto& [unused, indexes] : by_name) {
+      std::vector<Request> again;
+      std::size_t again_bytes = 0;
+      for (const std::size_t index : indexes) again_bytes += bytes_of(again.emplace_back((*shared)[index]));
+      const auto shared_again = share(std::move(again));
+      submit<std::vector<Reply>>(
+          [collector, indexes](Result<std::vector<Reply>> results) { collector->add(indexes, std::move(results)); },
+          plan_all(shared_again, plan), each<one>(shared_again),
+          {.bytes = again_bytes, .requests = indexes.size(), .tenant = tenant_of(shared_again->front())});
     }
   };
   submit<Parts<Reply>>(std::move(then), plan_all(shared, plan), apply_each_isolated<one>(shared, name),
                        {.bytes = bytes,
                         .requests = shared->size(),
-                        .manner = PgTraits::ReplyMode::per_request,
+                        .reply_mode = PgTraits::ReplyMode::per_request,
                         .reply_early_if_read_only = reply_early_if_read_only});
 }
 
@@ -228,13 +232,13 @@ Result<T> PostgresStore::call(Plan plan, Apply apply) {
 void PostgresStore::claim(ClaimRequest request, Done<ClaimReply> done) {
   const auto shared = std::make_shared<const ClaimRequest>(std::move(request));
   submit(
-      std::move(done), [shared](ReadSet& needs) { plan_key(needs, *shared); },
+      std::move(done), [shared](ReadSet& read_set) { plan_key(read_set, *shared); },
       [shared](Applying with) { return apply_claim(with, *shared); },
       {.bytes = bytes_of(*shared), .tenant = shared->tenant, .reply_early_if_read_only = true});
 }
 void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   const auto shared = share(std::move(requests));
-  // One that somebody holds must not keep the others from being extended.
+  // A contended run must not prevent the extension of the others.
   const auto extend_each = [shared](Applying with) {
     std::vector<ExtendReply> replies;
     for (const ExtendRequest& request : *shared) {
@@ -242,8 +246,8 @@ void PostgresStore::extend(std::vector<ExtendRequest> requests, Done<std::vector
       try {
         replies.push_back(apply_extend(with, request));
       } catch (const LockContended&) {
-        if (shared->size() == 1) throw;  // it is asked for again, apart
-        replies.emplace_back(Error{Code::STORE_UNAVAILABLE, "somebody's open transaction holds this run"});
+        if (shared->size() == 1) throw;  // the command is parked and retried
+        replies.emplace_back(lock_contended_error());
       }
     }
     return replies;
@@ -257,12 +261,12 @@ void PostgresStore::settle(std::vector<SettleRequest> requests, Done<std::vector
 void PostgresStore::enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) {
   submit_each<apply_enqueue>(
       std::move(requests), std::move(done),
-      [](ReadSet& needs, const EnqueueRequest& request) {
-        plan_key(needs, request);
-        for (const RunId& predecessor : request.after) needs.runs.insert(seq_in(predecessor));
+      [](ReadSet& read_set, const EnqueueRequest& request) {
+        plan_key(read_set, request);
+        for (const RunId& predecessor : request.after) read_set.runs.insert(seq_in(predecessor));
       },
       [](const EnqueueRequest& request) {
-        // What has neither key nor predecessors is held by nobody.
+        // A request with neither key nor predecessors is never contended.
         if (const auto hash = lookup_hash(request)) return name_key(*hash);
         return request.after.empty() ? Uuid{} : request.after.front();
       },
@@ -272,26 +276,26 @@ void PostgresStore::take(TakeRequest request, Done<std::vector<Taken>> done) {
   const auto shared = std::make_shared<const TakeRequest>(std::move(request));
   submit(
       std::move(done),
-      [shared](ReadSet& needs) {
-        needs.ready[{shared->tenant, shared->functions}].count += shared->limit;
-        // Mostly there is little to be had: where there is more, more are drawn.
-        needs.fences = std::max<std::uint64_t>(needs.fences, std::min<std::uint64_t>(shared->limit, kDrawn));
+      [shared](ReadSet& read_set) {
+        read_set.ready[{shared->tenant, shared->functions}].count += shared->limit;
+        // Most takes find few jobs; a take that finds more draws more fences in the next round.
+        read_set.fences = std::max<std::uint64_t>(read_set.fences, std::min<std::uint64_t>(shared->limit, kDrawn));
       },
       [shared](Applying with) { return apply_take(with, *shared); }, {.requests = shared->limit});
 }
 void PostgresStore::move(MoveRequest request, Done<MoveReply> done) {
   submit(
-      std::move(done), [id = request.id](ReadSet& needs) { needs.runs.insert(seq_in(id)); },
+      std::move(done), [id = request.id](ReadSet& read_set) { read_set.runs.insert(seq_in(id)); },
       [request = std::move(request)](Applying with) { return apply_move(with, request); });
 }
 void PostgresStore::sweep(std::uint32_t limit, Done<Swept> done) {
-  submit(std::move(done), kNothing, [limit](Applying with) { return apply_sweep(with, limit); });
+  submit(std::move(done), kNoPlan, [limit](Applying with) { return apply_sweep(with, limit); });
 }
 void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
   submit(
-      std::move(done), [this](ReadSet& needs) { plan_old_names(needs, clock_.now() - kBatchesKept); },
+      std::move(done), [this](ReadSet& read_set) { plan_old_batches(read_set, clock_.now() - kBatchRetention); },
       [retention, limit](Applying with) {
-        const bool more = static_cast<PgTables&>(with.tables).erase_old_names(with.now - kBatchesKept);
+        const bool more = static_cast<PgTables&>(with.tables).erase_old_batches(with.now - kBatchRetention);
         Swept swept = apply_purge(with, retention, limit);
         swept.more |= more;
         return swept;
@@ -303,38 +307,38 @@ void PostgresStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::
     static_cast<PgTables&>(with.tables).add_all_duplicates(*shared);
     return std::monostate{};
   };
-  // Nothing would tell those that are noted again from new ones. Too few is what a crash may leave as well.
-  submit(
-      std::move(done), kNothing, add,
-      {.bytes = shared->size() * kNoteBytes, .requests = shared->size(), .manner = PgTraits::ReplyMode::best_effort});
+  // best_effort: a retry would count twice. A count that is too low is possible after a crash, too.
+  submit(std::move(done), kNoPlan, add,
+         {.bytes = shared->size() * kNoteBytes,
+          .requests = shared->size(),
+          .reply_mode = PgTraits::ReplyMode::best_effort});
 }
 void PostgresStore::probe(Done<std::monostate> done) {
-  submit(std::move(done), kNothing, [](Applying with) {
+  submit(std::move(done), kNoPlan, [](Applying with) {
     static_cast<PgTables&>(with.tables).write({sql().probe, {}});
     return std::monostate{};
   });
 }
-Result<std::optional<LetterMoved>> PostgresStore::move_dead_letter(const LetterMove& wish) {
+Result<std::optional<LetterMoved>> PostgresStore::move_dead_letter(const LetterMove& request) {
   return call<std::optional<LetterMoved>>(
-      kNothing, with_lock_retry([wish](PgTables&, Applying with) { return apply_letter_move(with, wish); }));
+      kNoPlan, with_lock_retry([request](PgTables&, Applying with) { return apply_letter_move(with, request); }));
 }
 Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                              const std::string& actor) {
-  return call<std::optional<DeadLetter>>(kNothing,
-                                         with_lock_retry([tenant, id, actor](PgTables& tables, Applying with) {
+  return call<std::optional<DeadLetter>>(kNoPlan, with_lock_retry([tenant, id, actor](PgTables& tables, Applying with) {
                                            return tables.acknowledge(tenant, id, actor, with.now);
                                          }));
 }
 Result<std::monostate> PostgresStore::add_token(const TokenRecord& token) {
   const auto added =
-      call<bool>(kNothing, [token](Applying with) { return static_cast<PgTables&>(with.tables).add_token(token); });
+      call<bool>(kNoPlan, [token](Applying with) { return static_cast<PgTables&>(with.tables).add_token(token); });
   if (!added) return std::unexpected(added.error());
-  if (!*added) return fail(Code::STORE_UNAVAILABLE, "there is a token of this id; nothing was changed");
+  if (!*added) return fail(Code::STORE_UNAVAILABLE, "a token with this id exists; nothing was changed");
   return std::monostate{};
 }
 Result<bool> PostgresStore::revoke_token(const std::string& id) {
   return call<bool>(
-      kNothing, with_lock_retry([id](PgTables& tables, Applying with) { return tables.revoke_token(id, with.now); }));
+      kNoPlan, with_lock_retry([id](PgTables& tables, Applying with) { return tables.revoke_token(id, with.now); }));
 }
 
 }  // namespace latchkey

@@ -1,9 +1,9 @@
-// What a batch has written, as statements: one per table and kind of change.
+// Converts the changes of a batch to statements: one per table and kind of change.
 #include <algorithm>
 
 #include "base/seeded_bug.hpp"
 #include "store/postgres/block_columns.hpp"
-#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/dead_letter_columns.hpp"
 #include "store/postgres/pg_tables.hpp"
 #include "store/postgres/statements.hpp"
 
@@ -14,11 +14,11 @@ std::vector<Statement> PgTables::take_writes() {
   put_settlements(writes);
   put_run_writes(writes);
   put_key_writes(writes);
-  put_wait_writes(writes);
-  put_letter_writes(writes);
+  put_dependency_writes(writes);
+  put_dead_letter_writes(writes);
   put_member_deletes(writes);
-  // What was answered before these may be another now.
-  if (!own_writes_.empty()) answers_.clear();
+  // These writes may change the results of earlier queries.
+  if (!own_writes_.empty()) results_.clear();
   for (Statement& statement : own_writes_) writes.push_back(std::move(statement));
   own_writes_.clear();
   undo_.clear();
@@ -39,14 +39,14 @@ void put_delete(std::vector<Statement>& writes, const std::string& text, const s
   if (!seqs.empty()) writes.push_back({text, Params().add(column_of(seqs))});
 }
 
-// Takes these out of the rows that speak for them.
-void put_fewer_outcomes(std::vector<Statement>& writes, const std::vector<Seq>& seqs) {
-  writes.push_back({sql().hold_purge, {}});
+// Removes runs from the rows of outcomes that contain them.
+void put_outcome_deletes(std::vector<Statement>& writes, const std::vector<Seq>& seqs) {
+  writes.push_back({sql().lock_purge, {}});
   writes.push_back({sql().erase_from_outcomes, Params().add(column_of(seqs))});
 }
 
-// What is left of a block without these.
-void put_rest(const Block& block, const std::vector<Seq>& gone, std::vector<Block>& pieces) {
+// Adds the pieces of a block that remain after these runs were removed.
+void put_rest(const Block& block, const std::vector<Seq>& removed, std::vector<Block>& pieces) {
   Seq lo = block.lo;
   const auto put = [&](Seq hi) {
     if (lo > hi) return;
@@ -54,14 +54,14 @@ void put_rest(const Block& block, const std::vector<Seq>& gone, std::vector<Bloc
     pieces.back().lo = lo;
     pieces.back().hi = hi;
   };
-  for (const Seq seq : gone) {
+  for (const Seq seq : removed) {
     put(seq - 1);
     lo = seq + 1;
   }
   put(block.hi);
 }
 
-// Behind one that is like it, it becomes a part of that.
+// Adds a piece, or extends the last one if both fit in one block.
 void put_piece(std::vector<Block>& pieces, Block piece) {
   Block* const last = pieces.empty() ? nullptr : &pieces.back();
   if (last && last->hi + 1 == piece.lo && piece.hi - last->lo < kBlockMax && last->is_like(piece)) {
@@ -71,7 +71,7 @@ void put_piece(std::vector<Block>& pieces, Block piece) {
   }
 }
 
-// Neighbours that are alike become one.
+// Sorts the pieces and joins neighbours that fit in one block.
 std::vector<Block> join_pieces(std::vector<Block> pieces) {
   std::ranges::sort(pieces, {}, &Block::lo);
   std::vector<Block> joined;
@@ -86,7 +86,7 @@ Bulk bulk_of(BlockColumns& columns, const std::vector<Block>& blocks) {
 
 }  // namespace
 
-// Before the rows that say how it ended: whatever those are, this judges.
+// Settlements are inserted before the states: their primary key detects that another transaction settled the run.
 void PgTables::put_settlements(std::vector<Statement>& writes) {
   std::ranges::sort(settled_);
   Column seq{Type::int8}, generation{Type::int4};
@@ -99,59 +99,59 @@ void PgTables::put_settlements(std::vector<Statement>& writes) {
 }
 
 void PgTables::put_run_writes(std::vector<Statement>& writes) {
-  std::vector<const Run*> made, new_rows, rows;
+  std::vector<const Run*> inserted_runs, new_rows, rows;
   std::vector<const Run*> outcomes;
   std::vector<Seq> erased, erased_rows, erased_outcomes;
   std::vector<Block> pieces;
-  std::map<Seq, std::vector<Seq>> gone;  // from which block: which
+  std::map<Seq, std::vector<Seq>> removed;  // by first run of their block: runs that leave it
   Wanted<Seq> changed = std::exchange(changed_runs_, {});
   for (const Seq seq : changed.sorted()) {
     const auto at = runs_.find(seq);
-    if (at == runs_.end() || !std::exchange(at->second.is_changed, false)) continue;  // it was undone
+    if (at == runs_.end() || !std::exchange(at->second.is_changed, false)) continue;  // the change was undone
     RunSlot& slot = at->second;
-    const Place was = std::exchange(slot.stored, Place::nowhere);
-    if (was == Place::block) gone[find_block(seq)->lo].push_back(seq);
-    if (!slot.now || slot.now->is_settled()) done_.push_back(seq);
+    const StoredIn was = std::exchange(slot.stored, StoredIn::nowhere);
+    if (was == StoredIn::block) removed[find_block(seq)->lo].push_back(seq);
+    if (!slot.now || slot.now->is_settled()) ended_.push_back(seq);
     if (!slot.now) {
-      if (was == Place::nowhere) continue;
+      if (was == StoredIn::nowhere) continue;
       erased.push_back(seq);
-      if (was == Place::row) erased_rows.push_back(seq);
-      if (was == Place::outcome) erased_outcomes.push_back(seq);
+      if (was == StoredIn::row) erased_rows.push_back(seq);
+      if (was == StoredIn::outcome) erased_outcomes.push_back(seq);
       continue;
     }
     const Run& run = *slot.now;
     has_queued_ |= run.as<Queued>() && run.origin == Origin::enqueued && run.waiting_for == 0;
     if (const auto deadline = next_deadline(run))
       first_deadline_ = std::min(*deadline, first_deadline_.value_or(*deadline));
-    if (was == Place::nowhere) {
-      made.push_back(&run);
-      made_heads_.push_back(run.head);
+    if (was == StoredIn::nowhere) {
+      inserted_runs.push_back(&run);
+      inserted_heads_.push_back(run.head);
     }
-    if (was == Place::row) {
+    if (was == StoredIn::row) {
       rows.push_back(&run);
-      slot.stored = Place::row;
+      slot.stored = StoredIn::row;
       continue;
     }
-    if (was == Place::outcome) {
+    if (was == StoredIn::outcome) {
       if (is_plain_outcome(run)) {
-        slot.stored = Place::outcome;  // an outcome never changes
+        slot.stored = StoredIn::outcome;  // an outcome never changes
         continue;
       }
       erased_outcomes.push_back(seq);
     }
     if (auto block = block_of(run)) {
       put_piece(pieces, std::move(*block));
-      slot.stored = Place::block;
+      slot.stored = StoredIn::block;
     } else if (is_plain_outcome(run)) {
       outcomes.push_back(&run);
-      slot.stored = Place::outcome;
+      slot.stored = StoredIn::outcome;
     } else {
       new_rows.push_back(&run);
-      slot.stored = Place::row;
+      slot.stored = StoredIn::row;
     }
   }
 
-  if (!made.empty()) writes.push_back(insert_heads(made));
+  if (!inserted_runs.empty()) writes.push_back(insert_heads(inserted_runs));
   if (!outcomes.empty()) writes.push_back(insert_outcomes(outcomes));
   if (!new_rows.empty()) writes.push_back(insert_states(new_rows));
   if (!rows.empty()) writes.push_back(update_states(rows));
@@ -159,19 +159,19 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
   put_delete(writes, sql().erase_runs, erased);
   put_delete(writes, sql().erase_settlements, erased);
   put_delete(writes, sql().erase_duplicates, erased);
-  if (!erased_outcomes.empty()) put_fewer_outcomes(writes, erased_outcomes);
+  if (!erased_outcomes.empty()) put_outcome_deletes(writes, erased_outcomes);
 
-  std::vector<Seq> ended;
-  for (const auto& [lo, seqs] : gone) {
+  std::vector<Seq> emptied;
+  for (const auto& [lo, seqs] : removed) {
     put_rest(blocks_.at(lo), seqs, pieces);
-    ended.push_back(lo);
+    emptied.push_back(lo);
   }
   std::vector<Block> new_blocks, blocks;
   for (Block& piece : join_pieces(std::move(pieces)))
-    (gone.contains(piece.lo) ? blocks : new_blocks).push_back(std::move(piece));
-  for (const Seq lo : ended) blocks_.erase(lo);
-  for (const Block& block : blocks) std::erase(ended, block.lo);
-  put_delete(writes, sql().erase_blocks, ended);
+    (removed.contains(piece.lo) ? blocks : new_blocks).push_back(std::move(piece));
+  for (const Seq lo : emptied) blocks_.erase(lo);
+  for (const Block& block : blocks) std::erase(emptied, block.lo);
+  put_delete(writes, sql().erase_blocks, emptied);
   BlockColumns updated, inserted;
   if (!blocks.empty()) writes.push_back(bulk_of(updated, blocks).update("latchkey.blocks"));
   if (!new_blocks.empty()) writes.push_back(bulk_of(inserted, new_blocks).insert_into("latchkey.blocks"));
@@ -179,28 +179,28 @@ void PgTables::put_run_writes(std::vector<Statement>& writes) {
   for (Block& block : new_blocks) load_block(std::move(block));
 }
 
-void PgTables::remember_heads() {
-  for (const auto& head : made_heads_) heads_.add(head);
-  for (const Seq seq : done_) heads_.forget(seq);
+void PgTables::update_head_cache() {
+  for (const auto& head : inserted_heads_) heads_.add(head);
+  for (const Seq seq : ended_) heads_.forget(seq);
 }
 
-// In the order of the hashes, as every batch does: two that want the same keys wait for each other one way only.
+// Keys are inserted in the order of their hashes, so that two batches with the same keys cannot deadlock.
 void PgTables::put_key_writes(std::vector<Statement>& writes) {
   std::vector<Uuid> changed;
   for (const auto& [key, slot] : keys_)
     if (slot.is_changed) changed.push_back(key);
   std::ranges::sort(changed);
-  Column made{Type::uuid}, of{Type::text}, made_seq{Type::int8}, moved{Type::uuid}, moved_seq{Type::int8},
+  Column inserted{Type::uuid}, tenant{Type::text}, inserted_seq{Type::int8}, moved{Type::uuid}, moved_seq{Type::int8},
       erased{Type::uuid};
   for (const Uuid& hash : changed) {
     KeySlot& slot = keys_.at(hash);
     slot.is_changed = false;
-    slot.is_held = true;
+    slot.is_locked = true;
     if (slot.now && !slot.stored) {
-      if (new_keys_) new_keys_->emplace_back(hash, slot.tenant);
-      made.add(hash);
-      of.add(slot.tenant);
-      made_seq.add(*slot.now);
+      if (inserted_keys_) inserted_keys_->emplace_back(hash, slot.tenant);
+      inserted.add(hash);
+      tenant.add(slot.tenant);
+      inserted_seq.add(*slot.now);
     } else if (slot.now) {
       moved.add(hash);
       moved_seq.add(*slot.now);
@@ -209,52 +209,54 @@ void PgTables::put_key_writes(std::vector<Statement>& writes) {
     }
     slot.stored = slot.now;
   }
-  if (made.size() > 0)
-    writes.push_back(Bulk{{{"hash", &made}, {"tenant", &of}, {"seq", &made_seq}}}.insert_into("latchkey.keys"));
+  if (inserted.size() > 0)
+    writes.push_back(
+        Bulk{{{"hash", &inserted}, {"tenant", &tenant}, {"seq", &inserted_seq}}}.insert_into("latchkey.keys"));
   if (moved.size() > 0) writes.push_back({sql().move_keys, Params().add(moved).add(moved_seq)});
   if (erased.size() > 0) writes.push_back({sql().erase_keys, Params().add(erased)});
 }
 
-void PgTables::put_wait_writes(std::vector<Statement>& writes) {
+void PgTables::put_dependency_writes(std::vector<Statement>& writes) {
   Column added_to{Type::int8}, added{Type::int8}, added_id{Type::uuid}, removed_from{Type::int8}, removed{Type::int8};
-  for (const auto& [edge, is_added] : wait_changes_) {
+  for (const auto& [edge, is_added] : dependency_changes_) {
     (is_added ? added_to : removed_from).add(edge.first);
     (is_added ? added : removed).add(seq_in(edge.second));
     if (is_added) added_id.add(edge.second);
   }
-  wait_changes_.clear();
-  Column forgotten{Type::int8};
-  for (const auto& [dependent, all] : waits_forgotten_) forgotten.add(seq_in(dependent));
-  waits_forgotten_.clear();
-  if (forgotten.size() > 0) writes.push_back({sql().remove_waits_of, Params().add(forgotten)});
-  if (removed.size() > 0) writes.push_back({sql().remove_waits, Params().add(removed_from).add(removed)});
-  if (added.size() > 0) writes.push_back({sql().add_waits, Params().add(added_to).add(added).add(added_id)});
+  dependency_changes_.clear();
+  Column removed_all{Type::int8};
+  for (const auto& [dependent, all] : removed_dependents_) removed_all.add(seq_in(dependent));
+  removed_dependents_.clear();
+  if (removed_all.size() > 0) writes.push_back({sql().remove_dependencies_of, Params().add(removed_all)});
+  if (removed.size() > 0) writes.push_back({sql().remove_dependencies, Params().add(removed_from).add(removed)});
+  if (added.size() > 0) writes.push_back({sql().add_dependencies, Params().add(added_to).add(added).add(added_id)});
 }
 
-void PgTables::put_letter_writes(std::vector<Statement>& writes) {
-  for (auto& [name, slot] : letters_) {
+void PgTables::put_dead_letter_writes(std::vector<Statement>& writes) {
+  for (auto& [group, slot] : dead_letters_) {
     if (!std::exchange(slot.is_changed, false)) continue;
-    if (!slot.stored && new_letters_) new_letters_->insert_or_assign(name, *slot.now);
-    written_letters_.push_back(name);
-    // The unique index of open letters judges: another host may have opened one meanwhile.
-    writes.push_back(slot.stored ? update_letter(*slot.now) : insert_letter(*slot.now));
+    if (!slot.stored && inserted_dead_letters_) inserted_dead_letters_->insert_or_assign(group, *slot.now);
+    written_dead_letters_.push_back(group);
+    // The insert fails on the unique index of open dead letters if another server has inserted one meanwhile.
+    writes.push_back(slot.stored ? update_dead_letter(*slot.now) : insert_dead_letter(*slot.now));
     slot.stored = slot.now;
   }
 }
 
-// Letters that were read and have no members then go, too.
+// Acknowledged dead letters without members are erased, too.
 void PgTables::put_member_deletes(std::vector<Statement>& writes) {
   std::vector<Seq> runs;
-  std::set<Seq> letters;
-  for (const auto& [seq, of] : erased_members_) {
+  std::set<Seq> dead_letters;
+  for (const auto& [seq, numbers] : erased_members_) {
     runs.push_back(seq);
-    letters.insert(of.begin(), of.end());
+    dead_letters.insert(numbers.begin(), numbers.end());
   }
   erased_members_.clear();
   if (runs.empty()) return;
   put_delete(writes, sql().erase_members, runs);
   put_delete(writes, sql().erase_steps, runs);
-  writes.push_back({sql().erase_empty_letters, Params().add(column_of({letters.begin(), letters.end()}))});
+  writes.push_back(
+      {sql().erase_empty_dead_letters, Params().add(column_of({dead_letters.begin(), dead_letters.end()}))});
 }
 
 }  // namespace latchkey::pg

@@ -1,4 +1,4 @@
--- Reads, each a transaction of its own. A page of runs is put together in pg_list.cpp.
+-- Reads, each in a transaction of its own. pg_list.cpp builds the query for a page of runs.
 
 -- name: select_run
 SELECT {head_columns}, {state_columns} FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq
@@ -11,7 +11,7 @@ SELECT {head_columns}, {state_columns} FROM latchkey.runs r JOIN latchkey.all_st
 SELECT seen FROM latchkey.duplicates WHERE seq = $1
 
 -- name: stats
--- Blocks are counted along their primary key (lo > 0): their table may be mostly dead rows.
+-- lo > 0 makes the count of blocks use the primary key: their table may consist mostly of dead rows.
 SELECT
 count(*) FILTER (WHERE status = 0) +
 (SELECT coalesce(sum(hi - lo + 1), 0)::bigint FROM latchkey.blocks WHERE lo > 0 AND session IS NULL),
@@ -23,13 +23,13 @@ min(at) FILTER (WHERE status = 2),
 FROM latchkey.states
 WHERE status <= 2
 
--- name: list_letters
-SELECT {letter_columns} FROM latchkey.dead_letters
+-- name: list_dead_letters
+SELECT {dead_letter_columns} FROM latchkey.dead_letters
 WHERE number < $1 AND ($2::text IS NULL OR tenant = $2) AND ($3 = '' OR function = $3)
 AND ($4 OR acknowledged_at IS NULL)
 ORDER BY number DESC LIMIT $5
 -- name: list_members
--- And whether anything was done about each: few have steps to be asked for.
+-- The last column says whether the member has steps: few do, and only those need another query.
 SELECT {member_columns},
 (SELECT array_agg(s.kind) FROM latchkey.dead_letter_steps s WHERE s.seq = m.seq AND s.generation = m.generation)
 IS NOT NULL

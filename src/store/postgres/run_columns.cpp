@@ -9,7 +9,7 @@ namespace latchkey::pg {
 
 namespace {
 
-// As they are in head_columns, and in state_columns.
+// The order of head_columns and of state_columns.
 enum HeadAt : int {
   kSeq,
   kId,
@@ -59,7 +59,7 @@ enum StateAt : int {
 static_assert(kStateEnd == kStateColumnCount && kAt == kStateAtColumn);
 constexpr int kCancelRequested = 1, kTaken = 2;
 
-// The columns of a row of `states`, one array each.
+// The columns of latchkey.states, one array each.
 struct StateColumns {
   Column seq{Type::int8}, tenant{Type::text}, function{Type::text}, priority{Type::int4}, status{Type::int4},
       origin{Type::int4}, generation{Type::int4}, attempt{Type::int4}, attempts_max{Type::int8},
@@ -209,7 +209,7 @@ std::shared_ptr<const RunHead> read_head(const Rows& rows, int row, int from) {
   head->input = rows.bytes(row, from + kInput);
   head->caller = rows.bytes(row, from + kCaller);
   head->claim = rows.uuid(row, from + kClaim);
-  // Half of the hash is what is kept and looked for. Where it is that of the key, the rest can be known.
+  // The table stores half of the hash. If the text of the key has that half, the other half is computed from it.
   if (!rows.is_null(row, from + kHash)) {
     const Uuid name = rows.uuid(row, from + kHash);
     const Digest whole =

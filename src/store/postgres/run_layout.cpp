@@ -5,14 +5,14 @@
 namespace latchkey::pg {
 namespace {
 
-// Nothing about it but its first try.
+// An enqueued run with no history beyond its first attempt.
 bool is_plain(const Run& run) {
   return run.origin == Origin::enqueued && run.generation == 1 && run.attempts_max == run.head->retry.retries + 1 &&
          run.failures == 0 && run.waiting_for == 0 && run.last_error.empty() && run.last_error_code.empty() &&
          run.opened_by.is_nil() && run.effect_key == run.id();
 }
 
-bool is_at_first_try(const Run& run) { return is_plain(run) && run.attempt == 1 && run.attempts_total == 1; }
+bool is_at_first_attempt(const Run& run) { return is_plain(run) && run.attempt == 1 && run.attempts_total == 1; }
 
 Run make_plain(std::shared_ptr<const RunHead> head) {
   Run run;
@@ -76,7 +76,7 @@ std::optional<Block> block_of(const Run& run) {
     return block;
   }
   const auto* running = run.as<Running>();
-  if (!running || !is_at_first_try(run) || running->session.is_nil() || !running->claim.is_nil() ||
+  if (!running || !is_at_first_attempt(run) || running->session.is_nil() || !running->claim.is_nil() ||
       running->cancel_requested || run.first_attempt_at != running->started_at ||
       next_deadline(run) != running->lease_until)
     return std::nullopt;
@@ -89,6 +89,6 @@ std::optional<Block> block_of(const Run& run) {
   return block;
 }
 
-bool is_plain_outcome(const Run& run) { return run.as<Completed>() && is_at_first_try(run); }
+bool is_plain_outcome(const Run& run) { return run.as<Completed>() && is_at_first_attempt(run); }
 
 }  // namespace latchkey::pg

@@ -1,6 +1,7 @@
-// Where a run's state lies when it needs no row of its own (see migrations/0001_runs.up.sql): a block speaks for a
-// range of jobs that have fared alike, an outcome for jobs that completed alike at their first try. block_of() and
-// is_plain_outcome() say whether a run may lie there: only if run_of() gives back exactly that run.
+// The table that stores a run's state (see migrations/0001_runs.up.sql). Most jobs need no row of their own in
+// `states`: one row of `blocks` stores a range of jobs in the same state, one row of `outcomes` a range of jobs that
+// completed alike at their first attempt. block_of() and is_plain_outcome() decide whether a run fits: only if run_of()
+// restores exactly that run.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@ using Seq = std::int64_t;
 
 inline Seq seq_in(const Uuid& id) { return static_cast<Seq>(uuid_counter(id)); }
 
-// A run in no block that begins further below it.
+// The largest number of runs in a block. A block that contains a run begins less than this below it.
 inline constexpr Seq kBlockMax = 1000;
 
 struct BlockOwner {
@@ -36,7 +37,7 @@ struct Block {
   std::optional<BlockOwner> owner;  // none: queued
 
   bool contains(Seq seq) const { return lo <= seq && seq <= hi; }
-  // Whether runs of both could lie in one.
+  // Whether one row could store the runs of both.
   bool is_like(const Block& other) const;
   bool operator==(const Block&) const = default;
 };
@@ -50,7 +51,7 @@ struct PlainOutcome {
 
 Run run_of(std::shared_ptr<const RunHead> head, const Block& block);
 Run run_of(std::shared_ptr<const RunHead> head, const PlainOutcome& outcome);
-// The block of this run alone.
+// A block that contains only this run; none if it needs a row of its own.
 std::optional<Block> block_of(const Run& run);
 bool is_plain_outcome(const Run& run);
 

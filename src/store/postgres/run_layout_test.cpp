@@ -45,7 +45,7 @@ void expect_same(const struct Run& is, const struct Run& was) {
   EXPECT_EQ(is.state, was.state);
 }
 
-TEST(Places, ABlockGivesBackTheRunsThatItWasMadeOf) {
+TEST(RunLayout, BlockRestoresItsRuns) {
   for (const struct Run& run : {queued(), taken(queued())}) {
     const auto block = block_of(run);
     ASSERT_TRUE(block);
@@ -53,14 +53,14 @@ TEST(Places, ABlockGivesBackTheRunsThatItWasMadeOf) {
   }
 }
 
-TEST(Places, AnOutcomeGivesBackTheRun) {
+TEST(RunLayout, OutcomeRestoresItsRun) {
   const struct Run run = completed(taken(queued()));
   ASSERT_TRUE(is_plain_outcome(run));
   const auto& state = std::get<Completed>(run.state);
   expect_same(run_of(run.head, PlainOutcome{run.fence, run.first_attempt_at, state.at, state.result}), run);
 }
 
-TEST(Places, WhatABlockCannotSayNeedsARow) {
+TEST(RunLayout, OtherRunsNeedARow) {
   struct Run run = queued();
   run.waiting_for = 1;
   EXPECT_FALSE(block_of(run));
@@ -85,7 +85,7 @@ TEST(Places, WhatABlockCannotSayNeedsARow) {
   EXPECT_FALSE(is_plain_outcome(run));
 }
 
-TEST(Places, OnlyWhatFaresAlikeGoesTogether) {
+TEST(RunLayout, BlocksJoinOnlyEqualStates) {
   const Block one = *block_of(queued());
   Block other = *block_of(start_queued(head_of(42), kNow + 5s, 0));
   EXPECT_TRUE(one.is_like(other));
@@ -95,7 +95,7 @@ TEST(Places, OnlyWhatFaresAlikeGoesTogether) {
   EXPECT_FALSE(one.is_like(other));
 }
 
-TEST(Hosts, EachHasItsOwnPort) {
+TEST(Hosts, EachHostHasItsPort) {
   const auto hosts = split_hosts("postgres://u@a:1,b:2/d?connect_timeout=3");
   ASSERT_EQ(hosts.size(), 2u);
   EXPECT_NE(hosts[0].conninfo.find("host='a'"), std::string::npos);
@@ -104,7 +104,7 @@ TEST(Hosts, EachHasItsOwnPort) {
   EXPECT_EQ(hosts[1].connect_timeout, 3s);
 }
 
-TEST(Hosts, WhatCannotBeReadIsLeftToLibpq) {
+TEST(Hosts, InvalidUrlIsPassedToLibpq) {
   const auto hosts = split_hosts("postgres://u@h:1/d?no_such=1");
   ASSERT_EQ(hosts.size(), 1u);
   EXPECT_EQ(hosts[0].conninfo, "postgres://u@h:1/d?no_such=1");

@@ -11,7 +11,7 @@ namespace latchkey {
 
 struct PostgresSettings {
   std::string url;
-  unsigned lanes = 4;                             // writer connections
+  unsigned writers = 4;                           // writer connections
   unsigned readers = 10;                          // read connections, at most
   std::size_t batch = 256;                        // commands in one transaction, at most
   std::size_t coalesce_below = 64;                // a smaller backlog may wait for a batch in flight; 0: it never waits

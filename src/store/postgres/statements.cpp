@@ -2,8 +2,8 @@
 
 #include "store/postgres/batch.sql.hpp"
 #include "store/postgres/columns.sql.hpp"
+#include "store/postgres/dead_letters.sql.hpp"
 #include "store/postgres/duplicates.sql.hpp"
-#include "store/postgres/letters.sql.hpp"
 #include "store/postgres/load.sql.hpp"
 #include "store/postgres/presence.sql.hpp"
 #include "store/postgres/purge.sql.hpp"
@@ -14,8 +14,8 @@
 namespace latchkey::pg {
 
 const NamedSql& named_sql() {
-  static const NamedSql all({files::batch, files::columns, files::duplicates, files::letters, files::load, files::presence,
-                             files::purge, files::reads, files::server, files::writes});
+  static const NamedSql all({files::batch, files::columns, files::duplicates, files::dead_letters, files::load,
+                             files::presence, files::purge, files::reads, files::server, files::writes});
   return all;
 }
 

@@ -1,9 +1,9 @@
-// The SQL of this folder's .sql files: sql().xyz is what is named xyz there, put together once. A name that is in none
-// of them does not compile. The texts live for ever, may be read from any thread, and are the same each time: prepared
-// statements are named by them.
+// The SQL of this folder's .sql files: sql().xyz is the statement named xyz there. An unknown name does not compile.
+// The texts live as long as the process and may be read from any thread. They never change, because prepared
+// statements are identified by their text.
 //
-// What is put together from what is asked for is not here: pages of runs (pg_list.cpp), jobs that are due
-// (pg_load.cpp), writes of many rows (Bulk), settings (transaction_settings.cpp).
+// Statements that depend on the request are built elsewhere: pages of runs (pg_list.cpp), jobs that are due
+// (pg_load.cpp), writes of many rows (Bulk), session settings (pg/session_settings.cpp).
 #pragma once
 
 #include <string>

@@ -32,25 +32,25 @@ std::vector<std::string> columns_of(std::string_view list) {
   return columns;
 }
 
-TEST(Statements, EachIsFoundByANameOfItsOwn) {
+TEST(Statements, NamesAreUnique) {
   EXPECT_GE(kNames.size(), 50u);
   EXPECT_EQ(std::set(kNames.begin(), kNames.end()).size(), kNames.size());
   EXPECT_EQ(named_sql().all().size(), kNames.size());
   for (const std::string& name : kNames) EXPECT_FALSE(named_sql().find(name).empty()) << name;
 }
 
-TEST(Statements, AreWholeAndOnOneLine) {
+TEST(Statements, AreCompleteAndOnOneLine) {
   for (const auto& [name, text] : named_sql().all())
     for (const char* left : {"{", "}", "--", ";", "\n", "\t", "  "}) EXPECT_THAT(text, Not(HasSubstr(left))) << name;
 }
 
-TEST(Statements, AreTheSameTextEachTime) {
+TEST(Statements, TextNeverChanges) {
   EXPECT_EQ(&sql().peek_keys, &sql().peek_keys);
   EXPECT_EQ(&sql().peek_keys, &named_sql().find("peek_keys"));
   EXPECT_THAT(sql().peek_keys, HasSubstr(sql().head_columns + ", " + sql().state_columns + " FROM latchkey.keys k"));
 }
 
-TEST(Statements, ListColumnsWhereTheyAreReadFrom) {
+TEST(Statements, ColumnOrderMatchesTheReaders) {
   EXPECT_EQ(columns_of(sql().head_columns).size(), static_cast<std::size_t>(kHeadColumnCount));
   const auto state = columns_of(sql().state_columns);
   EXPECT_EQ(state.size(), static_cast<std::size_t>(kStateColumnCount));

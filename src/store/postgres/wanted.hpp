@@ -1,4 +1,5 @@
-// Wanted: things to ask for, each once, in order. Cheap where they come in order, as runs of a batch mostly do.
+// Wanted: a sorted list without duplicates, of rows to read. Inserting in order is cheap, and runs of a batch mostly
+// are in order.
 #pragma once
 
 #include <algorithm>

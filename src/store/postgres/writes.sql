@@ -1,4 +1,4 @@
--- What a batch has written, beside the rows that are inserted and updated in bulk (wire.cpp).
+-- The writes of a batch, except for bulk inserts and updates (Bulk in pg/codec.cpp).
 
 -- name: erase_states
 DELETE FROM latchkey.states WHERE seq = ANY($1)
@@ -13,12 +13,12 @@ DELETE FROM latchkey.duplicates WHERE seq = ANY($1)
 -- name: erase_blocks
 DELETE FROM latchkey.blocks WHERE lo = ANY($1)
 
--- name: hold_purge
--- One batch at a time takes runs out of the rows that speak for them, whoever else purges.
+-- name: lock_purge
+-- Serializes batches that remove runs from rows of outcomes.
 SELECT 1 FROM latchkey.latches WHERE name = 'purge' FOR UPDATE
 -- name: erase_from_outcomes
--- What is left of a row is cut where a run is missing: there seq grows by more than its number among those that are
--- left. NOT IN is hashed; <> ALL would compare each with each.
+-- The remaining runs of a row are split into contiguous pieces: seq minus its row number is constant within a piece.
+-- NOT IN is hashed; <> ALL would compare every pair.
 WITH o AS (
   DELETE FROM latchkey.outcomes o
   WHERE o.lo = ANY(ARRAY(
@@ -46,12 +46,12 @@ UPDATE latchkey.keys k SET seq = u.seq FROM unnest($1, $2) AS u(hash, seq) WHERE
 -- name: erase_keys
 DELETE FROM latchkey.keys WHERE hash = ANY($1)
 
--- name: remove_waits_of
+-- name: remove_dependencies_of
 DELETE FROM latchkey.waits WHERE dependent = ANY($1)
--- name: remove_waits
+-- name: remove_dependencies
 DELETE FROM latchkey.waits w USING unnest($1, $2) AS u(predecessor, dependent)
 WHERE w.predecessor = u.predecessor AND w.dependent = u.dependent
--- name: add_waits
+-- name: add_dependencies
 INSERT INTO latchkey.waits (predecessor, dependent, run, tenant)
 SELECT u.p, u.d, u.r, r.tenant
 FROM unnest($1, $2, $3) AS u(p, d, r) JOIN latchkey.runs r ON r.seq = u.d
@@ -61,5 +61,5 @@ ON CONFLICT DO NOTHING
 SELECT latchkey.note_tenant($1)
 
 -- name: probe
--- Whatever is written is named: the batch's own mark is what is probed.
+-- Every batch that writes inserts its id: that insert is the actual probe of the database.
 SELECT 1

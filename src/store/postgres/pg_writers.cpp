@@ -1,4 +1,5 @@
-// The lanes: connections that each take what waits, and execute_once it through one transaction.
+// The writers: each has a connection, takes a batch of waiting commands and applies it in one transaction. The
+// contended writer does the same with parked commands.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -9,10 +10,10 @@ namespace latchkey {
 
 using namespace pg;
 
-// Whether one batch has room for all that waits, and it is not worth a lane of its own.
+// Whether one batch has room for the whole backlog, and the backlog is small enough to be coalesced.
 bool PostgresStore::is_small_backlog() const {
   std::size_t requests = 0, commands = 0, bytes = 0;
-  for (const auto& command : waiting_) {
+  for (const auto& command : backlog_) {
     requests += command->requests;
     bytes += command->bytes;
     if (requests >= settings_.coalesce_below || ++commands >= settings_.batch || bytes >= kBatchBytes) return false;
@@ -22,10 +23,10 @@ bool PostgresStore::is_small_backlog() const {
 
 PostgresStore::Batch PostgresStore::take_backlog() {
   Batch batch;
-  for (std::size_t bytes = 0; !waiting_.empty() && batch.size() < settings_.batch && bytes < kBatchBytes;) {
-    bytes += waiting_.front()->bytes;
-    batch.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+  for (std::size_t bytes = 0; !backlog_.empty() && batch.size() < settings_.batch && bytes < kBatchBytes;) {
+    bytes += backlog_.front()->bytes;
+    batch.push_back(std::move(backlog_.front()));
+    backlog_.pop_front();
   }
   return batch;
 }
@@ -36,12 +37,12 @@ Task<PostgresStore::Batch> PostgresStore::next_batch() {
     {
       const std::lock_guard lock(mutex_);
       const bool waits_for_more =
-          !closing_ && coalescing_.should_wait_for_inflight(host_.elapsed()) && is_small_backlog();
+          !is_closed_ && coalescing_.should_wait_for_inflight(host_.elapsed()) && is_small_backlog();
       if (!waits_for_more) {
         batch = take_backlog();
-        if (!batch.empty() || closing_) co_return batch;
+        if (!batch.empty() || is_closed_) co_return batch;
       } else if (!std::exchange(coalesce_timer_set_, true)) {
-        // Those that are under way may not come back as soon.
+        // The batches in flight may be slower than expected: check again soon.
         coalesce_timer_.set(kCoalesceRecheck, [this] {
           coalesce_timer_set_ = false;
           wake_.ring();
@@ -52,25 +53,25 @@ Task<PostgresStore::Batch> PostgresStore::next_batch() {
   }
 }
 
-Task<void> PostgresStore::work() {
+Task<void> PostgresStore::run_writer() {
   std::unique_ptr<Connection> connection;
   while (true) {
     Batch batch = co_await next_batch();
     if (batch.empty()) break;
     std::size_t requests = 0;
     for (const auto& command : batch) requests += command->requests;
-    const auto lane = coalescing_.batch_started(requests, host_.elapsed());
+    const auto in_flight = coalescing_.batch_started(requests, host_.elapsed());
     co_await apply_batch(connection, std::move(batch));
-    coalescing_.batch_finished(lane);
+    coalescing_.batch_finished(in_flight);
   }
   writers_left_ -= 1;
-  refuse_.ring();
+  reject_wake_.ring();
   contended_wake_.ring();
   if (writers_left_ == 0) deadline_watch_.stop();
   if (writers_left_ == 0 && !runs_contended_writer_) notifier_.finish();
 }
 
-// What somebody else's open transaction holds up: asked for again and again, apart from all that it does not hold up.
+// Retries commands whose rows are locked by other transactions, so that no other command waits with them.
 Task<void> PostgresStore::run_contended_writer() {
   std::unique_ptr<Connection> connection;
   while (!parked_.empty() || writers_left_ > 0) {
@@ -87,20 +88,24 @@ Task<void> PostgresStore::run_contended_writer() {
   notifier_.finish();
 }
 
-// Those that may be tried again: one of each tenant, then another of each. Who has waited for too long is refused.
+// Takes parked commands that may succeed now: one of each tenant, then another of each. Commands that were parked for
+// too long are rejected.
 PostgresStore::Batch PostgresStore::next_contended_batch() {
-  const bool closing = is_closing();
+  const bool closed = is_closed();
   const Duration now = host_.elapsed();
   std::map<std::string, std::deque<std::unique_ptr<PgCommand>>> ready;
-  for (ParkedCommand& one : std::exchange(parked_, {})) {
-    if (closing || now - one.since > settings_.patience) {
-      const Error held = lock_contended_error();
-      one.command->finish(&held);
+  for (ParkedCommand& parked : std::exchange(parked_, {})) {
+    if (closed || now - parked.since > settings_.patience) {
+      const Error error = lock_contended_error();
+      parked.command->finish(&error);
       continue;
     }
-    one.command->held_since = one.since;
-    const bool waits = is_held(*one.command);
-    waits ? park(std::move(one.command)) : ready[one.command->tenant].push_back(std::move(one.command));
+    parked.command->contended_since = parked.since;
+    if (needs_contended_key(*parked.command)) {
+      park(std::move(parked.command));
+    } else {
+      ready[parked.command->tenant].push_back(std::move(parked.command));
+    }
   }
   Batch batch;
   while (!ready.empty() && batch.size() < settings_.batch)
@@ -109,44 +114,44 @@ PostgresStore::Batch PostgresStore::next_contended_batch() {
       of->second.pop_front();
       of = of->second.empty() ? ready.erase(of) : std::next(of);
     }
-  for (auto& [tenant, rest] : ready)
-    for (auto& command : rest) park(std::move(command));
+  for (auto& [tenant, commands] : ready)
+    for (auto& command : commands) park(std::move(command));
   return batch;
 }
 
 void PostgresStore::park(std::unique_ptr<PgCommand> command) {
-  const Duration since = command->held_since.value_or(host_.elapsed());
+  const Duration since = command->contended_since.value_or(host_.elapsed());
   parked_.push_back({std::move(command), since});
   contended_wake_.ring();
 }
 
-bool PostgresStore::is_closing() {
+bool PostgresStore::is_closed() {
   const std::lock_guard lock(mutex_);
-  return closing_;
+  return is_closed_;
 }
 
-// While the database cannot be reached all lanes may be busy with what they have, for as long as commits are unknown.
-// What waits behind that is refused by its own time.
-Task<void> PostgresStore::reject_waiting() {
+// During an outage every writer may be busy with a batch whose commit is unknown, for up to half an hour. The commands
+// behind them are rejected here, each after its own time.
+Task<void> PostgresStore::reject_during_outage() {
   Limit timer(context_.get_executor());
   while (writers_left_ > 0) {
-    timer.set(kRejectEvery, [this] { refuse_.ring(); });
-    co_await refuse_.wait();
+    timer.set(kRejectEvery, [this] { reject_wake_.ring(); });
+    co_await reject_wake_.wait();
     if (!outage_since_) continue;
-    Batch late;
+    Batch expired;
     {
       const std::lock_guard lock(mutex_);
       const Duration now = host_.elapsed();
-      while (!waiting_.empty() && now - std::max(*outage_since_, waiting_.front()->submitted) >= settings_.patience) {
-        late.push_back(std::move(waiting_.front()));
-        waiting_.pop_front();
+      while (!backlog_.empty() && now - std::max(*outage_since_, backlog_.front()->submitted) >= settings_.patience) {
+        expired.push_back(std::move(backlog_.front()));
+        backlog_.pop_front();
       }
     }
-    if (late.empty()) continue;
-    spdlog::error("postgres: {} were refused: the database cannot be reached", late.size());
+    if (expired.empty()) continue;
+    spdlog::error("postgres: {} commands rejected: database unreachable", expired.size());
     const Error error{Code::STORE_UNAVAILABLE, "the database cannot be reached; nothing was changed"};
-    tell_failure(error);
-    for (const auto& command : late) command->finish(&error);
+    set_failure(error);
+    for (const auto& command : expired) command->finish(&error);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "store/postgres/letter_columns.hpp"
+#include "store/postgres/dead_letter_columns.hpp"
 
 #include <cstring>
 
@@ -18,20 +18,20 @@ std::optional<std::int64_t> ms(const std::optional<Instant>& at) {
   return at ? std::optional(to_ms(*at)) : std::nullopt;
 }
 
-Params letter_params(const DeadLetter& letter) {
+Params dead_letter_params(const DeadLetter& dead_letter) {
   return Params()
-      .add(seq_in(letter.id))
-      .add(letter.id)
-      .add(std::string_view(letter.tenant))
-      .add(std::string_view(letter.function))
-      .add(std::string_view(letter.code))
-      .add_bytes(letter.reason)
-      .add(letter.latest_run)
-      .add(static_cast<std::int64_t>(letter.count))
-      .add(to_ms(letter.opened_at))
-      .add(to_ms(letter.updated_at))
-      .add_or_null(ms(letter.acknowledged_at))
-      .add(std::string_view(letter.acknowledged_by));
+      .add(seq_in(dead_letter.id))
+      .add(dead_letter.id)
+      .add(std::string_view(dead_letter.tenant))
+      .add(std::string_view(dead_letter.function))
+      .add(std::string_view(dead_letter.code))
+      .add_bytes(dead_letter.reason)
+      .add(dead_letter.latest_run)
+      .add(static_cast<std::int64_t>(dead_letter.count))
+      .add(to_ms(dead_letter.opened_at))
+      .add(to_ms(dead_letter.updated_at))
+      .add_or_null(ms(dead_letter.acknowledged_at))
+      .add(std::string_view(dead_letter.acknowledged_by));
 }
 
 std::vector<std::string> split(std::string_view text) {
@@ -46,25 +46,29 @@ std::vector<std::string> split(std::string_view text) {
 
 }  // namespace
 
-DeadLetter read_letter(const Rows& rows, int row) {
-  DeadLetter letter;
-  letter.id = rows.uuid(row, 0);
-  letter.tenant = rows.bytes(row, 1);
-  letter.function = rows.bytes(row, 2);
-  letter.code = rows.bytes(row, 3);
-  letter.reason = rows.bytes(row, 4);
-  letter.latest_run = rows.uuid(row, 5);
-  letter.count = static_cast<std::uint64_t>(rows.integer(row, 6));
-  letter.opened_at = from_ms(rows.integer(row, 7));
-  letter.updated_at = from_ms(rows.integer(row, 8));
-  letter.acknowledged_at = instant(rows, row, 9);
-  letter.acknowledged_by = rows.bytes(row, 10);
-  return letter;
+DeadLetter read_dead_letter(const Rows& rows, int row) {
+  DeadLetter dead_letter;
+  dead_letter.id = rows.uuid(row, 0);
+  dead_letter.tenant = rows.bytes(row, 1);
+  dead_letter.function = rows.bytes(row, 2);
+  dead_letter.code = rows.bytes(row, 3);
+  dead_letter.reason = rows.bytes(row, 4);
+  dead_letter.latest_run = rows.uuid(row, 5);
+  dead_letter.count = static_cast<std::uint64_t>(rows.integer(row, 6));
+  dead_letter.opened_at = from_ms(rows.integer(row, 7));
+  dead_letter.updated_at = from_ms(rows.integer(row, 8));
+  dead_letter.acknowledged_at = instant(rows, row, 9);
+  dead_letter.acknowledged_by = rows.bytes(row, 10);
+  return dead_letter;
 }
 
-Statement insert_letter(const DeadLetter& letter) { return {sql().insert_letter, letter_params(letter)}; }
+Statement insert_dead_letter(const DeadLetter& dead_letter) {
+  return {sql().insert_dead_letter, dead_letter_params(dead_letter)};
+}
 
-Statement update_letter(const DeadLetter& letter) { return {sql().update_letter, letter_params(letter)}; }
+Statement update_dead_letter(const DeadLetter& dead_letter) {
+  return {sql().update_dead_letter, dead_letter_params(dead_letter)};
+}
 
 DeadLetterMember read_member(const Rows& rows, int row) {
   return {.run = rows.uuid(row, 0),
@@ -77,11 +81,11 @@ DeadLetterMember read_member(const Rows& rows, int row) {
           .at = from_ms(rows.integer(row, 7))};
 }
 
-Statement put_member(const DeadLetterMember& member, const Uuid& letter, std::string_view tenant) {
+Statement put_member(const DeadLetterMember& member, const Uuid& dead_letter, std::string_view tenant) {
   return {sql().put_member, Params()
                                 .add(seq_in(member.run))
                                 .add(std::int64_t{member.generation})
-                                .add(seq_in(letter))
+                                .add(seq_in(dead_letter))
                                 .add(member.run)
                                 .add_bytes(member.key)
                                 .add(std::string_view(member.code))
