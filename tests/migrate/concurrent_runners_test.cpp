@@ -1,4 +1,4 @@
-// Several runners at once, and runners that die: each migration is applied once or not at all.
+// Concurrent runners, and runners that are killed: each migration is applied once or not at all.
 #include <signal.h>
 
 #include <thread>
@@ -12,21 +12,21 @@ namespace {
 
 class MigrateRunners : public MigrateTest {
  protected:
-  // Fails if it were applied twice, and leaves a row each time.
+  // Each migration adds a row to `log`, so a migration that is applied twice changes the row count.
   void add_counted(int count) {
     add("0001_log", "CREATE TABLE log (version integer);\n", "DROP TABLE log;\n");
     for (int i = 2; i <= count; ++i)
       add("000" + std::to_string(i) + "_step", "INSERT INTO log VALUES (" + std::to_string(i) + ");\n",
           "DELETE FROM log WHERE version = " + std::to_string(i) + ";\n");
   }
-  // One that makes a table and then does not come to its end.
+  // A migration that creates a table and then never ends.
   std::string endless() const {
     return is_postgres()
                ? "CREATE TABLE half (id integer);\nSELECT pg_sleep(600);\n"
                : "CREATE TABLE half (id integer);\nWITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
                  "SELECT count(*) FROM n;\n";
   }
-  // Until it is in the middle of its file.
+  // Returns once the runner is inside its endless migration.
   void wait_until_inside() {
     if (is_postgres())
       return PgClient(database())
@@ -39,7 +39,7 @@ class MigrateRunners : public MigrateTest {
     const auto is_locked = [&] {
       return sqlite3_exec(handle, "SELECT 1 FROM sqlite_schema", nullptr, nullptr, nullptr) == SQLITE_BUSY;
     };
-    // Locked for reading too: it is exclusive, not somebody who looks.
+    // The runner's transaction is exclusive, so reads are locked out too. A reader's lock would not do that.
     while (begin() != SQLITE_BUSY || !is_locked()) std::this_thread::yield();
     sqlite3_close(handle);
   }
@@ -60,7 +60,7 @@ TEST_P(MigrateRunners, SeveralAtOnceApplyEachOnce) {
   EXPECT_EQ(ask("SELECT count(*) FROM log"), "8");
 }
 
-TEST_P(MigrateRunners, ASecondOneWaitsAndSaysSoWhenItGivesUp) {
+TEST_P(MigrateRunners, SecondRunnerWaitsThenReportsTimeout) {
   add("0001_half", endless(), "DROP TABLE half;\n");
   const auto first = start(words("up"));
   wait_until_inside();
@@ -80,7 +80,7 @@ TEST_P(MigrateRunners, OneThatIsKilledLeavesNothingBehind) {
   wait_until_inside();
   runner->signal(SIGKILL);
   EXPECT_EQ(runner->finish(), 128 + SIGKILL);
-  // It was never applied: it may be written anew. The lock goes as soon as the database sees that nobody is there.
+  // The migration was never applied, so its file may change. The lock ends when the database notices the disconnect.
   write("0002_half.up.sql", "CREATE TABLE half (id integer);\n");
   const Answer next = migrate("up", {"--wait", "30s"});
   EXPECT_EQ(next.exit, 0) << next.err;
@@ -91,7 +91,7 @@ TEST_P(MigrateRunners, OneThatIsKilledLeavesNothingBehind) {
 INSTANTIATE_TEST_SUITE_P(Databases, MigrateRunners, testing::Values(Kind::postgres, Kind::sqlite),
                          [](const auto& one) { return one.param == Kind::postgres ? "PostgreSQL" : "SQLite"; });
 
-// Between the runner and PostgreSQL stands something.
+// A proxy or a pooler is between the runner and PostgreSQL.
 class MigrateBroken : public MigrateRunners {
  protected:
   std::string name() { return database().substr(database().rfind('/') + 1); }
@@ -100,8 +100,8 @@ class MigrateBroken : public MigrateRunners {
     all.insert(all.end(), flags.begin(), flags.end());
     return call(all);
   }
-  // However the last one ended: this one brings it to its end, each migration once. A program that is started while the
-  // proxy has its connection open inherits that, and would wait for itself.
+  // A further run applies the rest, each migration once. It waits until all other connections have ended, because a
+  // program that starts earlier inherits the proxy's open connection and would wait for itself.
   void finish() {
     PgClient(database()).wait_until("SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()");
     const Answer rest = migrate("up");
@@ -111,8 +111,8 @@ class MigrateBroken : public MigrateRunners {
   }
 };
 
-// Two server connections for all: every transaction may get another one.
-TEST_P(MigrateBroken, ThroughAPoolerInTransactionModeToo) {
+// Four runners share two server connections, so every transaction may use another one.
+TEST_P(MigrateBroken, PoolerInTransactionModeWorks) {
   add_counted(6);
   const PgBouncer bouncer(PgServer::instance().port(), 2);
   const std::string pooled = bouncer.url(database().substr(database().rfind('/') + 1));
@@ -153,7 +153,7 @@ TEST_P(MigrateBroken, CutAnywhereItGoesOnWhereItStopped) {
     proxy.arm({.at = FaultAt::byte_asked, .after = byte});
     const Answer cut = through(proxy.url(name()), "up");
     if (proxy.fired() == cuts) break;
-    // 0: only its goodbye was cut.
+    // Exit status 0 means that only the Terminate message was lost.
     if (cut.exit != 0) EXPECT_EQ(cut.exit, 69) << "cut at byte " << byte << ": " << cut.err;
     finish();
     EXPECT_EQ(migrate("down", {"--to", "0", "--yes"}).exit, 0);

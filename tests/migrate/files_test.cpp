@@ -1,5 +1,5 @@
-// The files of migrations: made by `latchkey migrate new`, checked without a database, accepted after a change; and the
-// examples that the documentation shows.
+// Migration files: created by `latchkey migrate new`, checked without a database, accepted after a change. Also the
+// examples of the documentation.
 #include "migrate/migrate_fixture.hpp"
 
 namespace latchkey {
@@ -16,7 +16,7 @@ class MigrateFiles : public MigrateTest {
     all.insert(all.end(), flags.begin(), flags.end());
     return call(all);
   }
-  // What a person puts behind `change:` and the like.
+  // Fills in the fields of a new plan, as its author would.
   void fill(const std::string& label, const std::string& queries) const {
     std::string text = text_of(dir() + "/" + label + ".plan.yml");
     for (const auto& [name, value] :
@@ -30,7 +30,7 @@ class MigrateFiles : public MigrateTest {
   }
 };
 
-TEST_P(MigrateFiles, NewOnesAreNumberedAndHavePlansToFill) {
+TEST_P(MigrateFiles, NewFilesAreNumberedWithEmptyPlans) {
   std::filesystem::remove(dir());
   const Answer made = make("add_users");
   EXPECT_EQ(made.exit, 0) << made.err;
@@ -40,7 +40,7 @@ TEST_P(MigrateFiles, NewOnesAreNumberedAndHavePlansToFill) {
   EXPECT_EQ(empty.exit, 65);
   for (const char* name : {"change", "data_loss_risk", "estimated_time", "verification_queries"})
     EXPECT_THAT(empty.err, HasSubstr("`" + std::string(name) + "` must be ")) << empty.err;
-  EXPECT_EQ(migrate("up").exit, 65) << "nothing unwritten is applied";
+  EXPECT_EQ(migrate("up").exit, 65) << "a migration with an empty plan is not applied";
   fill("0001_add_users", "[SELECT count(*) FROM sqlite_schema]");
   write("0001_add_users.up.sql", "CREATE TABLE users (id INTEGER PRIMARY KEY);\n");
   write("0001_add_users.down.sql", "DROP TABLE users;\n");
@@ -51,7 +51,7 @@ TEST_P(MigrateFiles, NewOnesAreNumberedAndHavePlansToFill) {
               HasSubstr(R"({"migration":"0002_more","version":2,"files":[")" + dir() + R"(/0002_more.up.sql",)"));
 }
 
-TEST_P(MigrateFiles, NewOnesHaveNamesOfTheirOwn) {
+TEST_P(MigrateFiles, NewFilesGetUnusedNames) {
   ASSERT_EQ(make("a").exit, 0);
   const std::string before = text_of(dir() + "/0001_a.plan.yml");
   const Answer again = make("a");
@@ -62,14 +62,14 @@ TEST_P(MigrateFiles, NewOnesHaveNamesOfTheirOwn) {
     EXPECT_EQ(refused.exit, 2) << bad;
     EXPECT_THAT(refused.err, HasSubstr("letters, digits")) << bad;
   }
-  EXPECT_EQ(call({"migrate", "new", "b"}).exit, 2) << "Latchkey's own are not the user's to write";
+  EXPECT_EQ(call({"migrate", "new", "b"}).exit, 2) << "without --dir, the new migration would be one of Latchkey's own";
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir()), {}), 3);
-  write("0002_b.plan.yml", "mine");  // a number that is taken by a part of one
+  write("0002_b.plan.yml", "mine");  // an incomplete migration uses this number
   EXPECT_THAT(make("c").out, HasSubstr("/0003_c.up.sql\n"));
   EXPECT_EQ(text_of(dir() + "/0002_b.plan.yml"), "mine");
 }
 
-TEST_P(MigrateFiles, ScriptsAreCheckedWithoutADatabase) {
+TEST_P(MigrateFiles, ScriptsAreCheckedWithoutDatabase) {
   add("0001_a",
       "CREATE TABLE a (id integer);\nCREATE TRIGGER t AFTER INSERT ON a BEGIN UPDATE a SET id = 2; SELECT 1; END;\n",
       "DROP TABLE a;\n");
@@ -81,7 +81,7 @@ TEST_P(MigrateFiles, ScriptsAreCheckedWithoutADatabase) {
   EXPECT_THAT(bad.err, HasSubstr("0002_b.up.sql:2: `COMMIT` would end the migration's own transaction"));
 }
 
-TEST_P(MigrateFiles, BytesThatAreNoUtf8AreRefusedBeforeAnythingIsApplied) {
+TEST_P(MigrateFiles, InvalidUtf8IsRejectedBeforeAnyChange) {
   add("0001_a", "CREATE TABLE a (id integer);\n", "DROP TABLE a;\n");
   add("0002_b", "CREATE TABLE b (id integer);\n-- f\xc3\xbcr\n-- f\xfcr\n", "DROP TABLE b;\n-- cut \xe2\x82");
   for (const Words& words : {Words{"up", "--database", database()}, {"plan"}}) {
@@ -94,7 +94,7 @@ TEST_P(MigrateFiles, BytesThatAreNoUtf8AreRefusedBeforeAnythingIsApplied) {
     EXPECT_THAT(refused.err, HasSubstr("0002_b.up.sql:3: has bytes that are no UTF-8"));
     EXPECT_THAT(refused.err, HasSubstr("0002_b.down.sql:2: has bytes that are no UTF-8"));
   }
-  EXPECT_FALSE(has_table("a")) << "not even the one before it";
+  EXPECT_FALSE(has_table("a")) << "the earlier migration was not applied either";
   write("0002_b.up.sql",
         "CREATE TABLE b (id integer);\n-- f\xc3\xbcr B\xc3\xbc"
         "cher\n");
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Databases, MigrateFiles, testing::Values(Kind::sqlite),
 
 class MigrateAccept : public MigrateTest {};
 
-TEST_P(MigrateAccept, AFileThatChangedIsTakenForWhatWasApplied) {
+TEST_P(MigrateAccept, AcceptRecordsTheChangedFile) {
   add_tables(2);
   ASSERT_EQ(migrate("up", {"--to", "1"}).exit, 0);
   const std::string since = ask("SELECT applied_at FROM latchkey_migrations");
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Databases, MigrateAccept, testing::Values(Kind::postgre
 
 class MigrateExamples : public MigrateFiles {};
 
-TEST_P(MigrateExamples, DoWhatTheDocumentationSays) {
+TEST_P(MigrateExamples, BehaveAsDocumented) {
   const std::string examples = LATCHKEY_SOURCE_DIR "/examples/migrations";
   for (const Words& words : {Words{"plan"}, {"verify"}, {"up"}, {"status", "--exit-code"}, {"down", "--yes"}, {"up"}}) {
     Words all{"migrate"};

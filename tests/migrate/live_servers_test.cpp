@@ -1,4 +1,4 @@
-// Changing Latchkey's own schema, and taking it back, under servers that are at work on it, by the real binary.
+// Changes of Latchkey's own schema, up and down, while servers use it. The tests run the real binary.
 #include "migrate/live_servers.hpp"
 
 #include <signal.h>
@@ -45,14 +45,14 @@ class LiveServers : public MigrateTest {
   std::string claim(const std::string& key) const {
     return ask_server("POST", "/v1/runs", R"({"function":"f","key":")" + key + R"("})");
   }
-  // All that taking it back would change.
+  // The schema and the ledger: everything that `down` would change.
   std::string look(const std::string& url) {
     PgTarget target({.database = url, .ledger = Ledger::own}, random_);
     std::string seen = target.describe();
     for (const Applied& one : target.read_ledger()) seen += one.name + one.applied_at + "\n";
     return seen;
   }
-  // The same database, by another role.
+  // The same database as another role.
   std::string url_of(const std::string& role) {
     std::string url = database();
     return url.replace(url.find("latchkey@"), 9, role + "@");
@@ -62,7 +62,7 @@ class LiveServers : public MigrateTest {
   std::uint16_t port_ = 0;
 };
 
-TEST_P(LiveServers, DownIsRefusedNamesThemAndTouchesNothing) {
+TEST_P(LiveServers, DownIsRejectedAndNamesServers) {
   const auto server = serve(database());
   const std::string before = look(database());
   const Answer refused = down(database());
@@ -75,17 +75,17 @@ TEST_P(LiveServers, DownIsRefusedNamesThemAndTouchesNothing) {
                               std::to_string(server->pid()) + "@" + host + " from 127.0.0.1): stop it first"),
                     HasSubstr("nothing was taken back")));
   EXPECT_EQ(look(database()), before);
-  EXPECT_THAT(claim("k"), HasSubstr("201 Created")) << "nobody noticed";
+  EXPECT_THAT(claim("k"), HasSubstr("201 Created")) << "the server still accepts claims";
   stop(*server);
   EXPECT_EQ(down(database()).exit, 0);
 }
 
-// An older schema under a server: as that server's own version left it.
-TEST_P(LiveServers, UpIsRefusedToo) {
+// The server of an older version left its older schema behind.
+TEST_P(LiveServers, UpIsRejectedToo) {
   const Words up{"migrate", "up", "--database", database()};
   ASSERT_EQ(call(up).exit, 0);
   const auto server = serve(database());
-  EXPECT_EQ(call(up).out, "nothing to do\n") << "nothing would change: nobody is looked for";
+  EXPECT_EQ(call(up).out, "nothing to do\n") << "without a change, servers do not matter";
   ASSERT_EQ(call({"migrate", "down", "--yes", "--force", "--database", database()}).exit, 0);
   const std::string before = look(database());
   const Answer refused = call(up);
@@ -101,8 +101,8 @@ TEST_P(LiveServers, UpIsRefusedToo) {
   stop(*server);
 }
 
-// By a name of their URL's own, through a pooler that keeps its sessions, and to an owner who sees nobody else's.
-TEST_P(LiveServers, AreFoundWhateverTheyAreCalledAndWhoeverLooks) {
+// Neither an application_name in the URL, a pooler's sessions, nor an owner without pg_monitor hides a server.
+TEST_P(LiveServers, AreFoundDespiteNamesPoolersAndRoles) {
   PgClient(PgServer::instance().url("postgres"))
       .execute("DROP ROLE IF EXISTS live_owner; CREATE ROLE live_owner LOGIN CREATEROLE; ALTER DATABASE " +
                database().substr(database().rfind('/') + 1) + " OWNER TO live_owner");
@@ -118,14 +118,14 @@ TEST_P(LiveServers, AreFoundWhateverTheyAreCalledAndWhoeverLooks) {
               AllOf(HasSubstr("STORE_LOCKED: 2 servers are running"), HasSubstr("mine"), HasSubstr(name_of_two)));
   stop(*one);
   stop(*two);
-  // The pooler's sessions are still there, by that server's name.
+  // The pooler's sessions still exist and still have that server's name.
   EXPECT_NE(ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE '" + name_of_two + "%'"), "0");
   EXPECT_EQ(find_live_servers(owner).size(), 0u);
   const Answer taken = down(owner);
   EXPECT_EQ(taken.exit, 0) << taken.err;
 }
 
-TEST_P(LiveServers, UnderAForcedDownTheyAnswerWithAnError) {
+TEST_P(LiveServers, ReplyWithErrorsAfterForcedDown) {
   const auto server = serve(database());
   EXPECT_THAT(claim("k"), HasSubstr("201 Created"));
   const Answer taken = down(database(), {"--force"});

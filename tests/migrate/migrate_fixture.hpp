@@ -1,4 +1,4 @@
-// A folder of migrations and a database for them, PostgreSQL or SQLite; the real binary works on both.
+// A folder of migrations and a database for them, PostgreSQL or SQLite. The real binary works on both.
 #pragma once
 
 #include <sqlite3.h>
@@ -47,7 +47,7 @@ class MigrateTest : public CliTest, public testing::WithParamInterface<Kind> {
     write(label + ".down.sql", down);
     write(label + ".plan.yml", plan_text);
   }
-  // 0001_one, 0002_two, …: a table each.
+  // Adds 0001_one, 0002_two, …, each of which creates a table.
   void add_tables(int count) const {
     static const char* const kNames[] = {"one", "two", "three", "four", "five"};
     for (int i = 0; i < count; ++i) {
@@ -66,7 +66,7 @@ class MigrateTest : public CliTest, public testing::WithParamInterface<Kind> {
   }
   Answer migrate(const std::string& command, Words flags = {}) { return call(words(command, std::move(flags))); }
 
-  // The first value of a query on the database, by a connection of the test's own.
+  // The first value of a query, on a connection of the test.
   std::string ask(const std::string& sql) {
     if (is_postgres()) return PgClient(database()).ask_one(sql);
     sqlite3* handle = nullptr;

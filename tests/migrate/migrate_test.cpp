@@ -1,4 +1,4 @@
-// `latchkey migrate up | down | status | plan` on PostgreSQL and SQLite, as people run it.
+// `latchkey migrate up | down | status | plan` on PostgreSQL and SQLite.
 #include <sys/stat.h>
 
 #include "migrate/migrate_fixture.hpp"
@@ -20,7 +20,7 @@ TEST_P(Migrate, UpAppliesInOrderAndAgainDoesNothing) {
   EXPECT_EQ(applied(), "1 2 3");
 }
 
-TEST_P(Migrate, UpToANumberStopsThere) {
+TEST_P(Migrate, UpToNumberStopsThere) {
   add_tables(3);
   EXPECT_EQ(migrate("up", {"--to", "2", "--json"}).out,
             "{\"migration\":\"0001_one\",\"version\":1,\"state\":\"applied\"}\n"
@@ -28,7 +28,7 @@ TEST_P(Migrate, UpToANumberStopsThere) {
   EXPECT_EQ(applied(), "1 2");
 }
 
-TEST_P(Migrate, ANumberThatNoFileHasIsAMistake) {
+TEST_P(Migrate, UnknownNumberIsRejected) {
   add_tables(3);
   for (const char* command : {"up", "down"}) {
     const Answer refused = migrate(command, {"--to", "4"});
@@ -69,23 +69,23 @@ TEST_P(Migrate, AnAppliedFileThatChangedIsNamed) {
   }
 }
 
-TEST_P(Migrate, StatusTellsAppliedPendingChangedAndUnknown) {
+TEST_P(Migrate, StatusListsEveryState) {
   add_tables(4);
   ASSERT_EQ(migrate("up", {"--to", "3"}).exit, 0);
   write("0001_one.up.sql", "SELECT 1;\n");
   for (const char* ending : {".up.sql", ".down.sql", ".plan.yml"})
     std::filesystem::remove(dir() + "/0003_three" + ending);
-  const Answer told = migrate("status", {"--json"});
-  EXPECT_EQ(told.exit, 0) << told.err;
-  EXPECT_THAT(told.out, HasSubstr(R"({"migration":"0001_one","version":1,"state":"changed","applied_at":"2)"));
-  EXPECT_THAT(told.out, HasSubstr(R"({"migration":"0002_two","version":2,"state":"applied","applied_at":"2)"));
-  EXPECT_THAT(told.out, HasSubstr(R"({"migration":"0003_three","version":3,"state":"unknown","applied_at":"2)"));
-  EXPECT_THAT(told.out, HasSubstr(R"({"migration":"0004_four","version":4,"state":"pending","applied_at":null})"));
-  EXPECT_THAT(told.err, HasSubstr("0004_four: there is a gap between it and 0002_two"));
+  const Answer answer = migrate("status", {"--json"});
+  EXPECT_EQ(answer.exit, 0) << answer.err;
+  EXPECT_THAT(answer.out, HasSubstr(R"({"migration":"0001_one","version":1,"state":"changed","applied_at":"2)"));
+  EXPECT_THAT(answer.out, HasSubstr(R"({"migration":"0002_two","version":2,"state":"applied","applied_at":"2)"));
+  EXPECT_THAT(answer.out, HasSubstr(R"({"migration":"0003_three","version":3,"state":"unknown","applied_at":"2)"));
+  EXPECT_THAT(answer.out, HasSubstr(R"({"migration":"0004_four","version":4,"state":"pending","applied_at":null})"));
+  EXPECT_THAT(answer.err, HasSubstr("0004_four: there is a gap between it and 0002_two"));
   EXPECT_THAT(migrate("status").out, HasSubstr("0004_four   pending"));
 }
 
-TEST_P(Migrate, StatusCanBeAskedForByItsExitCode) {
+TEST_P(Migrate, StatusHasAnExitCode) {
   add_tables(2);
   EXPECT_EQ(migrate("status").exit, 0);
   EXPECT_EQ(migrate("status", {"--exit-code"}).exit, 3);
@@ -99,7 +99,7 @@ TEST_P(Migrate, StatusCanBeAskedForByItsExitCode) {
   EXPECT_THAT(changed.out, HasSubstr("\"state\":\"changed\""));
 }
 
-TEST_P(Migrate, StatusMakesNothing) {
+TEST_P(Migrate, StatusChangesNothing) {
   add_tables(1);
   EXPECT_THAT(migrate("status").out, HasSubstr("0001_one   pending"));
   if (is_postgres())
@@ -136,7 +136,7 @@ TEST_P(Migrate, AFileWithItsOwnTransactionIsRefused) {
   EXPECT_EQ(applied(), "no ledger");
 }
 
-TEST_P(Migrate, WhatCannotRunInATransactionFailsClearly) {
+TEST_P(Migrate, NonTransactionalSqlFailsClearly) {
   add("0001_a", "CREATE TABLE a (id integer);\nVACUUM;\n", "SELECT 1;\n");
   const Answer refused = migrate("up");
   EXPECT_NE(refused.exit, 0);
@@ -144,7 +144,7 @@ TEST_P(Migrate, WhatCannotRunInATransactionFailsClearly) {
   EXPECT_FALSE(has_table("a"));
 }
 
-TEST_P(Migrate, DownTakesOneBackAndSaysTheRisk) {
+TEST_P(Migrate, DownUndoesOneAndReportsTheRisk) {
   add_tables(3);
   ASSERT_EQ(migrate("up").exit, 0);
   const Answer unasked = migrate("down");
@@ -163,7 +163,7 @@ TEST_P(Migrate, DownTakesOneBackAndSaysTheRisk) {
   EXPECT_EQ(migrate("up").out, "0001_one applied\n0002_two applied\n0003_three applied\n");
 }
 
-TEST_P(Migrate, AWrongNumberIsSaidShortly) {
+TEST_P(Migrate, WrongNumberHasShortError) {
   add_tables(1);
   for (const Words& wrong :
        {Words{"--steps", "0"}, {"--to", "abc"}, {"--to", "-1"}, {"--to", "1x"}, {"--to", "99999999999999999999"}}) {
@@ -188,7 +188,7 @@ TEST_P(Migrate, AFailedDownLeavesItApplied) {
 
 TEST_P(Migrate, OnATerminalEveryStepIsConfirmed) {
   add_tables(1);
-  write("0001_one.plan.yml", plan("  - SELECT 1\n", "  - Export the data\n  - run: down\n  - Tell everybody\n"));
+  write("0001_one.plan.yml", plan("  - SELECT 1\n", "  - Export the data\n  - run: down\n  - Inform the users\n"));
   ASSERT_EQ(migrate("up").exit, 0);
   {
     Terminal terminal = start_on_terminal(words("down"));
@@ -202,7 +202,7 @@ TEST_P(Migrate, OnATerminalEveryStepIsConfirmed) {
   terminal.type("y\n");
   terminal.read_until("data-loss risk: minimal)? [y/N] ");
   terminal.type("y\n");
-  EXPECT_THAT(terminal.read_until("now: Tell everybody"), HasSubstr("0001_one taken_back"));
+  EXPECT_THAT(terminal.read_until("now: Inform the users"), HasSubstr("0001_one taken_back"));
   EXPECT_EQ(terminal.finish(), 0);
   EXPECT_FALSE(has_table("one"));
 }
@@ -238,7 +238,7 @@ TEST_P(Migrate, ARollbackLeavesOtherTablesDataAsItWas) {
   EXPECT_EQ(ask("SELECT count(*) FROM one"), "2");
 }
 
-TEST_P(Migrate, AfterRollbackHasQueriesOfItsOwn) {
+TEST_P(Migrate, AfterRollbackHasItsOwnQueries) {
   const std::string table = is_postgres() ? "SELECT count(*) FROM pg_class WHERE relname = 'one'"
                                           : "SELECT count(*) FROM sqlite_schema WHERE name = 'one'";
   add_tables(1);
@@ -251,14 +251,14 @@ TEST_P(Migrate, AfterRollbackHasQueriesOfItsOwn) {
   EXPECT_EQ(migrate("down", {"--yes"}).exit, 0);
 }
 
-TEST_P(Migrate, AVerificationQueryCannotWrite) {
+TEST_P(Migrate, VerificationQueryCannotWrite) {
   add_tables(1);
   write("0001_one.plan.yml", plan("  - WITH x AS (INSERT INTO one VALUES (1, 'a') RETURNING id) SELECT id FROM x\n"));
   EXPECT_THAT(migrate("up").err, HasSubstr("CHECK_FAILED"));
   EXPECT_FALSE(has_table("one"));
 }
 
-TEST_P(Migrate, APlanIsNamedAsItsFile) {
+TEST_P(Migrate, PlanNameMustMatchItsFile) {
   add_tables(1);
   std::filesystem::remove(dir() + "/0001_one.plan.yml");
   write("0001_one.plan.yaml", plan("  - query: SELECT 1\n    after_up: 2\n"));
@@ -267,7 +267,7 @@ TEST_P(Migrate, APlanIsNamedAsItsFile) {
   EXPECT_THAT(migrate("up").err, HasSubstr("CHECK_FAILED: 0001_one.plan.yaml:8: "));
 }
 
-TEST_P(Migrate, EmptyTextIsARowOfTheAnswer) {
+TEST_P(Migrate, EmptyTextCountsAsARow) {
   add_tables(1);
   write("0001_one.up.sql", "CREATE TABLE one (name text);\nINSERT INTO one VALUES ('x'), ('');\n");
   write("0001_one.plan.yml", plan("  - query: SELECT name FROM one ORDER BY name\n    after_up: ['', x]\n"));
@@ -280,12 +280,12 @@ TEST_P(Migrate, FaultsOfPlansAreToldBeforeAnythingIsDone) {
   write("0001_one.plan.yml", "chnage: x\n");
   std::filesystem::remove(dir() + "/0002_two.plan.yml");
   for (const char* command : {"up", "plan", "verify"}) {
-    const Answer told = migrate(command);
-    EXPECT_EQ(told.exit, 65) << command;
-    EXPECT_THAT(told.err, HasSubstr("PLAN_INVALID"));
-    EXPECT_THAT(told.err, HasSubstr("0001_one.plan.yml:1: there is no member `chnage`; did you mean `change`?"));
-    EXPECT_THAT(told.err, HasSubstr("0001_one.plan.yml:1: `data_loss_risk` is missing"));
-    EXPECT_THAT(told.err, HasSubstr("0002_two.plan.yml: is missing"));
+    const Answer answer = migrate(command);
+    EXPECT_EQ(answer.exit, 65) << command;
+    EXPECT_THAT(answer.err, HasSubstr("PLAN_INVALID"));
+    EXPECT_THAT(answer.err, HasSubstr("0001_one.plan.yml:1: there is no member `chnage`; did you mean `change`?"));
+    EXPECT_THAT(answer.err, HasSubstr("0001_one.plan.yml:1: `data_loss_risk` is missing"));
+    EXPECT_THAT(answer.err, HasSubstr("0002_two.plan.yml: is missing"));
   }
   EXPECT_EQ(applied(), "no ledger");
 }
@@ -296,12 +296,12 @@ TEST_P(Migrate, PlansAreShown) {
   EXPECT_THAT(call({"migrate", "plan", "--dir", dir(), "--json"}).out, HasSubstr(R"("dependencies":[])"));
   std::string after = plan();
   const std::string none = "dependencies: []";
-  after.replace(after.find(none), none.size(), "dependencies: [The feature is off, Nobody exports]");
+  after.replace(after.find(none), none.size(), "dependencies: [The feature is off, No export is running]");
   write("0001_one.plan.yml", after);
   EXPECT_THAT(call({"migrate", "plan", "--dir", dir()}).out,
-              HasSubstr("  first:\n    - The feature is off\n    - Nobody exports\n"));
+              HasSubstr("  first:\n    - The feature is off\n    - No export is running\n"));
   EXPECT_THAT(call({"migrate", "plan", "--dir", dir(), "--json"}).out,
-              HasSubstr(R"("dependencies":["The feature is off","Nobody exports"])"));
+              HasSubstr(R"("dependencies":["The feature is off","No export is running"])"));
   write(
       "0001_one.plan.yml",
       plan("  - SELECT 2\n  - {query: SELECT 1, after_up: [1, 2], after_rollback: 0}\n  - {query: SELECT 3, unchanged: "
@@ -316,42 +316,42 @@ TEST_P(Migrate, PlansAreShown) {
   EXPECT_THAT(json, HasSubstr(R"("verification_steps":["Log in"])"));
 }
 
-TEST_P(Migrate, AByteOrderMarkIsNoPartOfTheFile) {
+TEST_P(Migrate, ByteOrderMarkIsIgnored) {
   add_tables(1);
   const std::string mark = "\xEF\xBB\xBF";
   add("0002_marked", mark + "CREATE TABLE marked (id integer);\n", mark + "DROP TABLE marked;\n", mark + plan());
   const Answer up = migrate("up");
   EXPECT_EQ(up.exit, 0) << up.err;
   write("0002_marked.up.sql", "CREATE TABLE marked (id integer);\n");
-  EXPECT_EQ(migrate("up").out, "nothing to do\n") << "the same file";
+  EXPECT_EQ(migrate("up").out, "nothing to do\n") << "without its byte order mark, the file is the same";
   EXPECT_EQ(migrate("down", {"--yes"}).exit, 0);
 }
 
-TEST_P(Migrate, WhatIsNoTextIsRefusedBeforeAnythingIsDone) {
+TEST_P(Migrate, NonTextFilesAreRejectedFirst) {
   add_tables(2);
-  const auto told = [&] {
+  const auto answer = [&] {
     const Answer refused = migrate("up");
     EXPECT_EQ(refused.exit, 65);
     EXPECT_EQ(applied(), "no ledger");
     return refused.err;
   };
   write("0002_two.up.sql", std::string("SELECT 1;\nSELECT '\0';\n", 22));
-  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql:2: has a NUL byte"));
+  EXPECT_THAT(answer(), HasSubstr("0002_two.up.sql:2: has a NUL byte"));
   write("0002_two.up.sql", std::string("\xFF\xFES\0", 4));
-  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql:1: is UTF-16"));
+  EXPECT_THAT(answer(), HasSubstr("0002_two.up.sql:1: is UTF-16"));
   const std::string path = dir() + "/0002_two.up.sql";
   std::filesystem::resize_file(path, 65 * 1024 * 1024);
-  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql has more than 64 MiB"));
+  EXPECT_THAT(answer(), HasSubstr("0002_two.up.sql has more than 64 MiB"));
   std::filesystem::remove(path);
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
-  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql is no regular file"));
+  EXPECT_THAT(answer(), HasSubstr("0002_two.up.sql is no regular file"));
   std::filesystem::remove(path);
   std::filesystem::create_symlink("/dev/zero", path);
-  EXPECT_THAT(told(), HasSubstr("0002_two.up.sql is no regular file"));
+  EXPECT_THAT(answer(), HasSubstr("0002_two.up.sql is no regular file"));
 }
 
-TEST_P(Migrate, CopyHasNobodyAtItsOtherEnd) {
-  if (!is_postgres()) return;  // SQLite has none
+TEST_P(Migrate, CopyFromStdinIsRejected) {
+  if (!is_postgres()) return;  // SQLite has no COPY
   add_tables(1);
   for (const char* copy : {"COPY one (id, name) FROM STDIN", "COPY one TO STDOUT",
                            "COPY (SELECT 1, 2, 3, 4, a, b, c, d, e FROM one) TO STDOUT WITH (FORMAT csv)"}) {
@@ -367,7 +367,7 @@ INSTANTIATE_TEST_SUITE_P(Databases, Migrate, testing::Values(Kind::postgres, Kin
 
 class MigrateUsage : public CliTest {};
 
-TEST_F(MigrateUsage, SaysWhatIsWrong) {
+TEST_F(MigrateUsage, ErrorsNameTheMistake) {
   EXPECT_EQ(call({"migrate", "up"}).exit, 2);
   EXPECT_THAT(call({"migrate", "up", "--database", "mysql://x"}).err, HasSubstr("postgres://… or sqlite:FILE"));
   EXPECT_THAT(call({"migrate", "up", "--database", "sqlite:x"}).err, HasSubstr("say --dir"));

@@ -1,4 +1,4 @@
-// What PostgreSQL says besides its answers, and what it does not know.
+// PostgreSQL's notices and warnings, a commit of unknown outcome, and a setting that an old server lacks.
 #include "migrate/migrate_fixture.hpp"
 #include "support/postgres/fault_proxy.hpp"
 
@@ -13,7 +13,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST_P(MigrateNotices, AreToldOnceEachWithTheirFile) {
+TEST_P(MigrateNotices, AreReportedOnceWithTheirFile) {
   add("0001_a",
       "CREATE TABLE a (id integer);\nDROP TABLE IF EXISTS nowhere;\n"
       "DO $$ BEGIN FOR i IN 1..9 LOOP RAISE WARNING 'careful' USING HINT = 'look'; END LOOP; END $$;\n",
@@ -21,30 +21,31 @@ TEST_P(MigrateNotices, AreToldOnceEachWithTheirFile) {
   const std::string notice = "latchkey: 0001_a.up.sql:2: NOTICE: table \"nowhere\" does not exist, skipping\n";
   const std::string warning = "latchkey: 0001_a.up.sql:3: WARNING: careful; look\n";
   for (const char* command : {"verify", "up"}) {
-    const Answer told = migrate(command);
-    EXPECT_EQ(told.exit, 0) << told.err;
-    EXPECT_EQ(count_of(told.err, notice), 1u) << told.err;
-    EXPECT_EQ(count_of(told.err, warning), 1u) << told.err;
+    const Answer answer = migrate(command);
+    EXPECT_EQ(answer.exit, 0) << answer.err;
+    EXPECT_EQ(count_of(answer.err, notice), 1u) << answer.err;
+    EXPECT_EQ(count_of(answer.err, warning), 1u) << answer.err;
   }
   EXPECT_THAT(migrate("down", {"--yes"}).err, HasSubstr("latchkey: 0001_a.down.sql:2: NOTICE: "));
-  EXPECT_EQ(call({"migrate", "up", "--database", database()}).err, "") << "Latchkey's own are nobody's to mend";
+  EXPECT_EQ(call({"migrate", "up", "--database", database()}).err, "")
+      << "notices of Latchkey's own migrations are not shown";
 }
 
-// A trigger that waits for the commit may warn: that is not about the commit.
-TEST_P(MigrateNotices, ADeferredTriggersWarningIsNoDoubt) {
+// A deferred trigger may raise a warning during the commit. That warning does not put the commit in doubt.
+TEST_P(MigrateNotices, DeferredTriggerWarningIsNoDoubt) {
   add("0001_a",
       "CREATE TABLE a (id integer);\n"
       "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'late'; RETURN NULL; END $$;\n"
       "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON a DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION f();\n"
       "INSERT INTO a VALUES (1);\n",
       "DROP TABLE a;\nDROP FUNCTION f();\n");
-  const Answer told = migrate("up");
-  EXPECT_EQ(told.exit, 0) << told.err;
-  EXPECT_THAT(told.err, HasSubstr("latchkey: 0001_a.up.sql: WARNING: late\n"));
+  const Answer answer = migrate("up");
+  EXPECT_EQ(answer.exit, 0) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("latchkey: 0001_a.up.sql: WARNING: late\n"));
 }
 
-TEST_P(MigrateNotices, ACommitThatMayNotBeReplicatedIsNotKnown) {
-  PgCluster alone({"synchronous_standby_names=nobody", "synchronous_commit=on"});
+TEST_P(MigrateNotices, UnreplicatedCommitIsUnknown) {
+  PgCluster alone({"synchronous_standby_names=absent", "synchronous_commit=on"});
   add_tables(1);
   const Words up{"migrate", "up", "--dir", dir(), "--database", alone.url()};
   const auto runner = start(up);
@@ -58,8 +59,8 @@ TEST_P(MigrateNotices, ACommitThatMayNotBeReplicatedIsNotKnown) {
   EXPECT_EQ(call(up).out, "nothing to do\n");
 }
 
-// As one before 14, or on another system, knows no client_connection_check_interval.
-TEST_P(MigrateNotices, AServerNeedNotKnowWhatOnlyHelps) {
+// PostgreSQL before 14, and some operating systems, do not support client_connection_check_interval.
+TEST_P(MigrateNotices, MissingOptionalSettingIsIgnored) {
   add_tables(1);
   FaultProxy proxy(PgServer::instance().port());
   proxy.garble("client_connection_check_interval");

@@ -1,4 +1,4 @@
-// Latchkey's own schema: the command that changes it, and what a server finds when it starts.
+// Latchkey's own schema: the command that changes it, and a server's checks when it starts.
 #include "migrate/own_schema.hpp"
 
 #include <latch>
@@ -20,7 +20,7 @@ class OwnMigrations : public MigrateTest {
     EXPECT_TRUE(report) << to_string(report.error());
     return report->state;
   }
-  // The error that a server refuses to start with; it changes nothing.
+  // The error of a server that does not start. The server changes nothing.
   Error refusal() {
     PgTarget target({.database = database(), .ledger = Ledger::own}, random_);
     const std::string before =
@@ -41,7 +41,7 @@ class OwnMigrations : public MigrateTest {
   SystemRandom random_;
 };
 
-TEST_P(OwnMigrations, UpDownUpByTheCommand) {
+TEST_P(OwnMigrations, UpDownUpSucceeds) {
   EXPECT_EQ(own("verify").exit, 0) << own("verify").err;
   EXPECT_EQ(own("up").exit, 0);
   EXPECT_EQ(own("up").out, "nothing to do\n");
@@ -55,8 +55,8 @@ TEST_P(OwnMigrations, UpDownUpByTheCommand) {
   EXPECT_EQ(own("up").exit, 0);
 }
 
-// No database is asked, and no folder of a user's.
-TEST_P(OwnMigrations, ItsPlansAreShown) {
+// The command needs neither a database nor a user's folder.
+TEST_P(OwnMigrations, PlansAreShown) {
   const Answer shown = call({"migrate", "plan"}), json = call({"migrate", "plan", "--json"});
   EXPECT_EQ(shown.exit, 0) << shown.err;
   EXPECT_EQ(json.exit, 0) << json.err;
@@ -68,7 +68,7 @@ TEST_P(OwnMigrations, ItsPlansAreShown) {
   EXPECT_EQ(shown.err + json.err, "");
 }
 
-TEST_P(OwnMigrations, TheFirstServerSetsUpAndTheOthersWait) {
+TEST_P(OwnMigrations, FirstServerSetsUpAndOthersWait) {
   database();
   constexpr int kServers = 6;
   std::latch start(kServers);
@@ -85,22 +85,22 @@ TEST_P(OwnMigrations, TheFirstServerSetsUpAndTheOthersWait) {
   servers.clear();
   EXPECT_EQ(good, kServers);
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.migrations"), count());
-  // One transaction: nobody ever saw a part of it.
+  // All migrations were applied in one transaction, so no session ever saw a part of them.
   EXPECT_EQ(ask("SELECT count(DISTINCT xmin::text) FROM latchkey.migrations"), "1");
   EXPECT_EQ(state(), SchemaState::current);
 }
 
-TEST_P(OwnMigrations, AnOlderSchemaIsToldAndNotTouched) {
+TEST_P(OwnMigrations, OlderSchemaIsReportedNotChanged) {
   ASSERT_EQ(own("up", {"--to", "1"}).exit, 0);
   EXPECT_EQ(state(), SchemaState::older);
-  const Error told = refusal();
-  EXPECT_EQ(told.code, Code::SCHEMA_OLDER);
-  EXPECT_THAT(told.detail, HasSubstr("latchkey migrate up"));
+  const Error error = refusal();
+  EXPECT_EQ(error.code, Code::SCHEMA_OLDER);
+  EXPECT_THAT(error.detail, HasSubstr("latchkey migrate up"));
   EXPECT_EQ(own("up").exit, 0);
   EXPECT_TRUE(prepare_own_schema(database(), random_));
 }
 
-TEST_P(OwnMigrations, ANewerSchemaIsToldAndNotTouched) {
+TEST_P(OwnMigrations, NewerSchemaIsReportedNotChanged) {
   ASSERT_EQ(own("up").exit, 0);
   ask("INSERT INTO latchkey.migrations VALUES (9999, 'future', 'x')");
   EXPECT_EQ(state(), SchemaState::newer);
@@ -110,7 +110,7 @@ TEST_P(OwnMigrations, ANewerSchemaIsToldAndNotTouched) {
   EXPECT_THAT(up.err, HasSubstr("SCHEMA_NEWER"));
 }
 
-TEST_P(OwnMigrations, ASchemaOfAnotherBuildOrSomebodyElsesIsNotTouched) {
+TEST_P(OwnMigrations, ForeignSchemaIsNotChanged) {
   ASSERT_EQ(own("up").exit, 0);
   ask("UPDATE latchkey.migrations SET checksum = 'other' WHERE version = 1");
   EXPECT_EQ(refusal().code, Code::MIGRATION_CHANGED);
@@ -122,7 +122,7 @@ TEST_P(OwnMigrations, ASchemaOfAnotherBuildOrSomebodyElsesIsNotTouched) {
   EXPECT_EQ(refusal().code, Code::STORE_FORMAT);
 }
 
-TEST_P(OwnMigrations, RolesThatAnotherDatabaseUsesStay) {
+TEST_P(OwnMigrations, RolesOfOtherDatabasesStay) {
   ASSERT_EQ(own("up").exit, 0);
   const std::string other = make_pg_database();
   ASSERT_EQ(call({"migrate", "up", "--database", other}).exit, 0);
@@ -132,7 +132,7 @@ TEST_P(OwnMigrations, RolesThatAnotherDatabaseUsesStay) {
   EXPECT_EQ(PgClient(other).ask_one("SELECT count(*) FROM latchkey.check_security()"), "0");
 }
 
-TEST_P(OwnMigrations, AServerNeedNotBeTheOwner) {
+TEST_P(OwnMigrations, ServerNeedsNoOwnership) {
   PgClient admin(PgServer::instance().url("postgres"));
   admin.execute("DROP ROLE IF EXISTS mere_server; CREATE ROLE mere_server LOGIN");
   ASSERT_EQ(own("up").exit, 0);
@@ -149,11 +149,11 @@ TEST_P(OwnMigrations, AServerNeedNotBeTheOwner) {
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.check_security()"), "0");
 }
 
-// The roles are the whole server's: what is there already cannot be made again.
-TEST_P(OwnMigrations, TheRemedyForMissingRolesCanBePasted) {
+// Roles belong to the whole cluster, so roles that exist already must not be created again.
+TEST_P(OwnMigrations, RemedyForMissingRolesIsExecutable) {
   PgClient admin(PgServer::instance().url("postgres"));
   const std::string other = make_pg_database();
-  ASSERT_TRUE(prepare_own_schema(other, random_));  // has made them
+  ASSERT_TRUE(prepare_own_schema(other, random_));  // creates the roles
   admin.execute("DROP ROLE IF EXISTS bare_owner; CREATE ROLE bare_owner LOGIN");
   std::string url = database();
   admin.execute("ALTER DATABASE " + url.substr(url.rfind('/') + 1) + " OWNER TO bare_owner");
@@ -169,8 +169,8 @@ TEST_P(OwnMigrations, TheRemedyForMissingRolesCanBePasted) {
   EXPECT_EQ(call({"migrate", "up", "--database", url}).exit, 0);
 }
 
-// 0001 alone would be a schema in which nothing keeps tenants apart.
-TEST_P(OwnMigrations, UpIsWholeOrNotAtAll) {
+// With 0001 alone, the schema would have no row-level security between tenants.
+TEST_P(OwnMigrations, UpIsAtomic) {
   PgClient admin(PgServer::instance().url("postgres"));
   admin.execute("DROP ROLE IF EXISTS poor_owner; CREATE ROLE poor_owner LOGIN");
   std::string url = database();
@@ -186,8 +186,8 @@ TEST_P(OwnMigrations, UpIsWholeOrNotAtAll) {
   EXPECT_EQ(ask("SELECT count(DISTINCT xmin::text) FROM latchkey.migrations WHERE version > 1"), "1");
 }
 
-// An event trigger that makes a table as soon as there is the schema stands for them.
-TEST_P(OwnMigrations, TablesThatOthersMakeMeanwhileDoNotMatter) {
+// An event trigger simulates the other session: it creates a table as soon as the schema exists.
+TEST_P(OwnMigrations, ConcurrentlyCreatedTablesAreIgnored) {
   PgClient(database())
       .execute(
           "CREATE FUNCTION public.meddle() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN CREATE TABLE "
@@ -199,7 +199,7 @@ TEST_P(OwnMigrations, TablesThatOthersMakeMeanwhileDoNotMatter) {
   EXPECT_EQ(own("down", {"--to", "0", "--yes"}).exit, 0);
 }
 
-TEST_P(OwnMigrations, OnATerminalEachStepIsAskedForOnce) {
+TEST_P(OwnMigrations, TerminalAsksForEachStepOnce) {
   ASSERT_EQ(own("up").exit, 0);
   Terminal terminal = start_on_terminal({"migrate", "down", "--to", "0", "--database", database()});
   std::string seen;
@@ -222,7 +222,7 @@ TEST_P(OwnMigrations, OnATerminalEachStepIsAskedForOnce) {
   EXPECT_EQ(seen.find(question), seen.rfind(question));
 }
 
-TEST_P(OwnMigrations, AnOwnerWhoIsNoSuperuserCanDoItAll) {
+TEST_P(OwnMigrations, OwnerNeedsNoSuperuser) {
   PgClient admin(PgServer::instance().url("postgres"));
   admin.execute("DROP ROLE IF EXISTS plain_owner; CREATE ROLE plain_owner LOGIN CREATEROLE CREATEDB");
   std::string url = database();
@@ -238,7 +238,7 @@ TEST_P(OwnMigrations, AnOwnerWhoIsNoSuperuserCanDoItAll) {
   EXPECT_TRUE(prepare_own_schema(url, random_));
 }
 
-TEST_P(OwnMigrations, DownStopsForWhatOthersBuiltOnIt) {
+TEST_P(OwnMigrations, DownFailsOnDependentObjects) {
   ASSERT_EQ(own("up", {"--to", "1"}).exit, 0);
   ask("CREATE VIEW public.mine AS SELECT seq FROM latchkey.runs");
   const Answer refused = own("down", {"--to", "0", "--yes"});
@@ -248,8 +248,8 @@ TEST_P(OwnMigrations, DownStopsForWhatOthersBuiltOnIt) {
   EXPECT_EQ(ask("SELECT count(*) FROM public.mine"), "0");
 }
 
-// What depends on it stands in the way of the last step; the first ones would take row-level security away.
-TEST_P(OwnMigrations, DownIsWholeOrNotAtAll) {
+// A dependent view blocks the last step only. Without one transaction, the first steps would drop row-level security.
+TEST_P(OwnMigrations, DownIsAtomic) {
   ASSERT_EQ(own("up").exit, 0);
   ask("CREATE SCHEMA acme; CREATE VIEW acme.v AS SELECT * FROM latchkey.runs");
   PgTarget target({.database = database(), .ledger = Ledger::own}, random_);
@@ -266,17 +266,18 @@ TEST_P(OwnMigrations, DownIsWholeOrNotAtAll) {
   EXPECT_THAT(own("down", {"--to", "0", "--yes"}).out, HasSubstr("0001_runs taken_back"));
 }
 
-TEST_P(OwnMigrations, SettingsThatChangeHowSqlIsReadOrWrittenDoNotMatter) {
+TEST_P(OwnMigrations, SqlParsingSettingsDoNotMatter) {
   const std::string url =
       database() + "?options=-c%20quote_all_identifiers%3Don%20-c%20standard_conforming_strings%3Doff";
   ASSERT_EQ(call({"migrate", "up", "--database", url}).exit, 0);
   PgClient client(url);
   EXPECT_EQ(client.ask_one("SELECT count(*) FROM latchkey.check_security()"), "0");
   ask("ALTER FUNCTION latchkey.check_security() RESET quote_all_identifiers");
-  EXPECT_NE(client.ask_one("SELECT count(*) FROM latchkey.check_security()"), "0") << "they would";
+  EXPECT_NE(client.ask_one("SELECT count(*) FROM latchkey.check_security()"), "0")
+      << "without the function's own setting, the check fails";
 }
 
-TEST_P(OwnMigrations, DefaultPrivilegesGiveNobodyARight) {
+TEST_P(OwnMigrations, DefaultPrivilegesGrantNothing) {
   PgClient admin(database());
   admin.execute("DROP ROLE IF EXISTS eager; CREATE ROLE eager");
   for (const char* things : {"TABLES", "SEQUENCES", "FUNCTIONS", "SCHEMAS"})

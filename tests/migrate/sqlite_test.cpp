@@ -1,5 +1,4 @@
-// What is SQLite's own: tables that are rebuilt, foreign keys, extensions that are built in, a file that is a store
-// too.
+// Behaviour of SQLite only: rebuilt tables, foreign keys, built-in extensions, and a file that is also a store.
 #include <signal.h>
 
 #include "migrate/migrate_fixture.hpp"
@@ -9,7 +8,7 @@ namespace {
 
 class MigrateSqlite : public MigrateTest {};
 
-TEST_P(MigrateSqlite, ATableIsRebuiltAndForeignKeysAreCheckedAtTheEnd) {
+TEST_P(MigrateSqlite, ForeignKeysAreCheckedAfterRebuild) {
   add("0001_a",
       "CREATE TABLE p (id INTEGER PRIMARY KEY);\nCREATE TABLE c (p INTEGER REFERENCES p (id));\nINSERT INTO p VALUES "
       "(1);\n"
@@ -30,7 +29,7 @@ TEST_P(MigrateSqlite, ATableIsRebuiltAndForeignKeysAreCheckedAtTheEnd) {
   EXPECT_THAT(migrate("up").err, HasSubstr("does nothing inside a transaction"));
 }
 
-TEST_P(MigrateSqlite, AStoreThatAServerOwnsIsLeftAlone) {
+TEST_P(MigrateSqlite, StoreOwnedByServerIsNotChanged) {
   const auto server = start({"serve", "--listen", "127.0.0.1:0"});
   while (server->read_line().find("http://") == std::string::npos) {
   }
@@ -43,18 +42,18 @@ TEST_P(MigrateSqlite, AStoreThatAServerOwnsIsLeftAlone) {
   EXPECT_EQ(call({"migrate", "up", "--dir", dir(), "--database", "sqlite:" + data_dir_ + "/latchkey.db"}).exit, 0);
 }
 
-TEST_P(MigrateSqlite, ARowThatIsMendedDoesNotHideOneThatIsBroken) {
+TEST_P(MigrateSqlite, RepairedRowDoesNotHideABrokenOne) {
   add("0001_a",
       "CREATE TABLE p (id INTEGER PRIMARY KEY);\nCREATE TABLE c (id INTEGER PRIMARY KEY, p INTEGER REFERENCES p "
       "(id));\n"
       "INSERT INTO p VALUES (1);\nINSERT INTO c VALUES (1, 1);\n",
       "DROP TABLE c;\nDROP TABLE p;\n");
   ASSERT_EQ(migrate("up").exit, 0);
-  ask("INSERT INTO c VALUES (2, 7)");  // as whoever does not enforce them leaves it
+  ask("INSERT INTO c VALUES (2, 7)");  // a program that does not enforce foreign keys can insert this
   add("0002_more", "ALTER TABLE c ADD COLUMN q INTEGER REFERENCES p (id);\nINSERT INTO c VALUES (3, 1, NULL);\n",
       "ALTER TABLE c DROP COLUMN q;\n");
   const Answer old = migrate("up");
-  EXPECT_EQ(old.exit, 0) << "it was so before: " << old.err;
+  EXPECT_EQ(old.exit, 0) << "the row was broken before the migration: " << old.err;
   add("0003_swap", "UPDATE c SET p = 1 WHERE id = 2;\nUPDATE c SET p = 8 WHERE id = 1;\n", "SELECT 1;\n");
   const Answer caught = migrate("up");
   EXPECT_EQ(caught.exit, 1);
@@ -62,8 +61,8 @@ TEST_P(MigrateSqlite, ARowThatIsMendedDoesNotHideOneThatIsBroken) {
   EXPECT_EQ(ask("SELECT p FROM c WHERE id = 1"), "1");
 }
 
-// SQLite then refuses to check anything of that table.
-TEST_P(MigrateSqlite, AKeyThatCannotBeCheckedStopsNothingElse) {
+// SQLite cannot check any row of a table with a mismatched foreign key.
+TEST_P(MigrateSqlite, UncheckableKeyBlocksNoOtherTable) {
   ask("CREATE TABLE p (a INTEGER); ");
   ask("CREATE TABLE c (a INTEGER REFERENCES p (a))");
   ask("INSERT INTO c VALUES (1)");
@@ -77,7 +76,7 @@ TEST_P(MigrateSqlite, AKeyThatCannotBeCheckedStopsNothingElse) {
   EXPECT_FALSE(has_table("d"));
 }
 
-TEST_P(MigrateSqlite, FullTextSearchTreesAndMathematicsAreBuiltIn) {
+TEST_P(MigrateSqlite, Fts5RtreeAndMathAreBuiltIn) {
   add("0001_search",
       "CREATE VIRTUAL TABLE pages USING fts5(title, body);\nINSERT INTO pages VALUES ('a', 'keys and latches');\n"
       "CREATE VIRTUAL TABLE places USING rtree(id, x0, x1, y0, y1);\nCREATE TABLE roots (x REAL);\n"

@@ -1,4 +1,4 @@
-// `latchkey migrate verify`: up, down and up again on a scratch database finds what a down file forgets.
+// `latchkey migrate verify`: up, down and up again on a scratch database finds objects that a down file does not drop.
 #include <signal.h>
 
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 
 class MigrateVerify : public MigrateTest {};
 
-TEST_P(MigrateVerify, GoodOnesPassAndTheDatabaseIsNotTouched) {
+TEST_P(MigrateVerify, ValidFilesPassAndDatabaseIsUnchanged) {
   add_tables(3);
   const Answer good = migrate("verify");
   EXPECT_EQ(good.exit, 0) << good.err;
@@ -20,7 +20,7 @@ TEST_P(MigrateVerify, GoodOnesPassAndTheDatabaseIsNotTouched) {
   EXPECT_EQ(migrate("verify", {"--json"}).out, "{\"verified\":3}\n");
 }
 
-TEST_P(MigrateVerify, ADownThatForgetsAnIndexIsCaught) {
+TEST_P(MigrateVerify, DownThatLeavesAnIndexFails) {
   add("0001_a", "CREATE TABLE a (id integer, b text);\n", "DROP TABLE a;\n");
   add("0002_i", "CREATE INDEX a_b ON a (b);\nCREATE INDEX a_id ON a (id);\n", "DROP INDEX a_id;\n");
   const Answer caught = migrate("verify");
@@ -32,23 +32,23 @@ TEST_P(MigrateVerify, ADownThatForgetsAnIndexIsCaught) {
   EXPECT_EQ(applied(), "no ledger");
 }
 
-TEST_P(MigrateVerify, ADownThatForgetsATableIsCaught) {
+TEST_P(MigrateVerify, DownThatLeavesATableFails) {
   add("0001_a", "CREATE TABLE a (id integer);\nCREATE TABLE b (id integer);\n", "DROP TABLE a;\n");
   EXPECT_THAT(migrate("verify").err, HasSubstr("0001_a.down.sql does not lead back"));
 }
 
-TEST_P(MigrateVerify, ADownThatFailsIsNamed) {
+TEST_P(MigrateVerify, FailingDownIsNamed) {
   add("0001_a", "CREATE TABLE a (id integer);\n", "DROP TABLE a;\nDROP TABLE nowhere;\n");
   EXPECT_THAT(migrate("verify").err, HasSubstr("MIGRATION_FAILED: 0001_a.down.sql:2: "));
 }
 
-TEST_P(MigrateVerify, TheVerificationQueriesAreRun) {
+TEST_P(MigrateVerify, VerificationQueriesAreRun) {
   add_tables(1);
   write("0001_one.plan.yml", plan("  - query: SELECT count(*) FROM one\n    after_up: 7\n"));
   EXPECT_THAT(migrate("verify").err, HasSubstr("CHECK_FAILED: 0001_one.plan.yml:8"));
 }
 
-TEST_P(MigrateVerify, ColumnsTriggersAndViewsCount) {
+TEST_P(MigrateVerify, LeftColumnsTriggersAndViewsFail) {
   const std::string trigger =
       is_postgres() ? "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END; $$;\n"
                       "CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW EXECUTE FUNCTION f();\n"
@@ -58,15 +58,16 @@ TEST_P(MigrateVerify, ColumnsTriggersAndViewsCount) {
   add("0002_all", "ALTER TABLE a ADD COLUMN c text DEFAULT 'd';\nCREATE VIEW v AS SELECT id FROM a;\n" + trigger,
       drop + "DROP VIEW v;\nALTER TABLE a DROP COLUMN c;\n");
   EXPECT_EQ(migrate("verify").exit, 0) << migrate("verify").err;
-  for (const std::string& kept : {drop, std::string("DROP VIEW v;\n"), std::string("ALTER TABLE a DROP COLUMN c;\n")}) {
+  for (const std::string& omitted :
+       {drop, std::string("DROP VIEW v;\n"), std::string("ALTER TABLE a DROP COLUMN c;\n")}) {
     std::string down = drop + "DROP VIEW v;\nALTER TABLE a DROP COLUMN c;\n";
-    down.erase(down.find(kept), kept.size());
+    down.erase(down.find(omitted), omitted.size());
     write("0002_all.down.sql", down);
-    EXPECT_THAT(migrate("verify").err, HasSubstr("VERIFY_FAILED: 0002_all.down.sql")) << kept;
+    EXPECT_THAT(migrate("verify").err, HasSubstr("VERIFY_FAILED: 0002_all.down.sql")) << omitted;
   }
 }
 
-TEST_P(MigrateVerify, CtrlCTakesTheScratchDatabaseWithIt) {
+TEST_P(MigrateVerify, CtrlCDropsTheScratchDatabase) {
   const std::string temporary = file("temporary");
   std::filesystem::create_directory(temporary);
   environment_.push_back("TMPDIR=" + temporary);
@@ -98,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Databases, MigrateVerify, testing::Values(Kind::postgre
 
 class MigrateVerifyPostgres : public MigrateTest {};
 
-TEST_P(MigrateVerifyPostgres, EverythingThatCanBeForgottenIsSeen) {
+TEST_P(MigrateVerifyPostgres, EveryLeftObjectIsFound) {
   PgClient(PgServer::instance().url("postgres"))
       .execute("DO $$ BEGIN CREATE ROLE migrate_reader; EXCEPTION WHEN duplicate_object THEN NULL; END $$");
   SystemRandom random;
@@ -155,14 +156,14 @@ TEST_P(MigrateVerifyPostgres, EverythingThatCanBeForgottenIsSeen) {
     user.execute(up);
     EXPECT_NE(target.describe(), before) << up;
   }
-  // Only the schema is told, not what is in it.
+  // The comparison covers the schema, not its data.
   const std::string before = target.describe();
   user.execute("DROP RULE r ON a; INSERT INTO a VALUES (1, 'x')");
   user.execute("CREATE RULE r AS ON DELETE TO a DO INSTEAD NOTHING");
   EXPECT_EQ(target.describe(), before);
 }
 
-TEST_P(MigrateVerifyPostgres, WhoMayMakeNoDatabaseIsToldSo) {
+TEST_P(MigrateVerifyPostgres, RoleWithoutCreatedbGetsAnError) {
   PgClient admin(PgServer::instance().url("postgres"));
   admin.execute("DROP ROLE IF EXISTS modest; CREATE ROLE modest LOGIN");
   add_tables(1);
@@ -180,7 +181,7 @@ TEST_P(MigrateVerifyPostgres, NoScratchDatabaseIsLeft) {
   EXPECT_EQ(ask("SELECT count(*) FROM pg_database WHERE datname LIKE 'latchkey_verify%'"), "0");
 }
 
-TEST_P(MigrateVerifyPostgres, TheLedgerLiesInASchemaOfChoice) {
+TEST_P(MigrateVerifyPostgres, LedgerSchemaCanBeChosen) {
   add_tables(1);
   const Answer missing = migrate("up", {"--schema", "ops"});
   EXPECT_EQ(missing.exit, 1);
@@ -191,8 +192,8 @@ TEST_P(MigrateVerifyPostgres, TheLedgerLiesInASchemaOfChoice) {
   EXPECT_EQ(migrate("verify", {"--schema", "ops"}).exit, 0);
 }
 
-TEST_P(MigrateVerifyPostgres, ACommitThatHidesBehindAnotherStatementIsNotRun) {
-  // To whoever splits by words alone, this function's body has no end.
+TEST_P(MigrateVerifyPostgres, HiddenCommitIsNotRun) {
+  // A parser that only splits into words would find no end of this function's body.
   add("0001_a",
       "CREATE FUNCTION hides() RETURNS integer BEGIN ATOMIC SELECT 1 case; END;\nCOMMIT;\nCREATE TABLE a (id "
       "integer);\n",
@@ -202,7 +203,7 @@ TEST_P(MigrateVerifyPostgres, ACommitThatHidesBehindAnotherStatementIsNotRun) {
   EXPECT_FALSE(has_table("a"));
 }
 
-TEST_P(MigrateVerifyPostgres, AParameterMayBeCalledBegin) {
+TEST_P(MigrateVerifyPostgres, ParameterMayBeNamedBegin) {
   add("0001_a",
       "CREATE FUNCTION span(begin integer, stop integer) RETURNS integer LANGUAGE sql AS 'SELECT stop - begin';\n"
       "CREATE TABLE a (begin integer);\n",
@@ -211,7 +212,7 @@ TEST_P(MigrateVerifyPostgres, AParameterMayBeCalledBegin) {
   EXPECT_EQ(good.exit, 0) << good.err;
 }
 
-TEST_P(MigrateVerifyPostgres, WhatAFileSetsDoesNotReachTheNextOne) {
+TEST_P(MigrateVerifyPostgres, SettingsOfOneFileDoNotReachTheNext) {
   add("0001_a",
       "CREATE SCHEMA other;\nSET search_path = other;\nSET ROLE pg_monitor;\nRESET ROLE;\nCREATE TABLE a (id "
       "integer);\n",
