@@ -1,12 +1,12 @@
-// BlockingPool: threads for what may take a while (lists, tokens, acknowledgements), so that the server's threads never
-// block. Bounded: when too much waits, more is refused. Every errand is done or refused, once.
+// BlockingPool: threads for jobs that may block (lists, tokens, acknowledgements), so that the HTTP server's threads
+// never block. Bounded: a job that finds its queue full is refused. Every job is done or refused, exactly once.
 //
-// One thread will do where nothing takes long. Where something may wait for a server elsewhere, what waits takes one
-// thread each, and as many may wait before they hold up the rest.
+// One thread is enough for a local store. A remote store may block each job for a while; then each blocked job occupies
+// one thread.
 //
-// Errands wait in lines, one for each tenant. The line with the fewest under way is next, in turn among equals; no two
-// together have all of the threads, and none more than half of the places to wait: however slow the errands of one
-// tenant are, and the metrics, and however many, another's go through.
+// Every tenant has its own queue. The next job comes from the queue with the fewest running jobs, in turn among equals.
+// Two queues together never occupy all threads, and one queue never holds more than half of the waiting jobs. So a
+// tenant with many slow jobs, or a slow /metrics, cannot block another tenant's jobs.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@
 namespace latchkey::api {
 
 struct Job {
-  std::string line;
+  std::string queue;
   std::move_only_function<void()> work;
   std::move_only_function<void(const Error&)> refuse;
 };
@@ -35,31 +35,31 @@ class BlockingPool {
   ~BlockingPool() { close(); }
 
   // Any thread. Refused at once: OVERLOADED when too much waits, SHUTTING_DOWN when it is closed.
-  void post(Job errand);
-  // Refuses what has not begun, and from now on everything; what has begun goes on.
+  void post(Job job);
+  // Refuses the waiting jobs and every later one. Running jobs continue.
   void refuse_all();
-  // Does what waits, then ends.
+  // Does the waiting jobs, refuses later ones, and joins the threads.
   void close();
 
  private:
-  struct Line {
+  struct Queue {
     std::deque<Job> waiting;
-    unsigned begun = 0;
-    std::uint64_t turn = 0;  // when it came, or was last next
+    unsigned running = 0;
+    std::uint64_t turn = 0;  // orders queues by when they last gave a job, or were created
   };
-  using Lines = std::map<std::string, Line>;
+  using Queues = std::map<std::string, Queue>;
 
   void run();
-  // The end when there is none.
-  Lines::iterator find_next();
-  Job take(Line& line);
-  void end(const std::string& line);
+  // Returns the end if no queue may give a job.
+  Queues::iterator find_next();
+  Job take(Queue& queue);
+  void end(const std::string& queue);
 
   const std::size_t waiting_max_;
-  const unsigned begun_max_;  // of one line
+  const unsigned running_max_;  // per queue
   std::mutex mutex_;
   std::condition_variable changed_;
-  Lines lines_;  // with somebody in them
+  Queues queues_;  // those with waiting or running jobs
   std::size_t waiting_ = 0;
   std::uint64_t turns_ = 0;
   bool closed_ = false;

@@ -1,6 +1,6 @@
 #include "api/body.hpp"
 #include "api/claim_request.hpp"
-#include "api/handlers.hpp"
+#include "api/handlers_runs.hpp"
 #include "wire/claim_json.hpp"
 #include "wire/json_out.hpp"
 #include "wire/run_json.hpp"
@@ -53,7 +53,7 @@ struct ClaimReplyWriter {
 
 }  // namespace
 
-void claim_run(Call call) {
+void claim_run(RunContext& context, Call call) {
   const auto parsed = parse_body(call.request);
   if (!parsed) return call.answer.send_error(parsed.error());
   auto body = wire::read_claim(*parsed);
@@ -64,12 +64,12 @@ void claim_run(Call call) {
                           call.request.find("idempotency-key"), call.services.store.now());
   if (!claim) return call.answer.send_error(claim.error());
   if (claim->caller.empty()) claim->caller = call.principal->name;
-  call.services.engine.claim(*std::move(claim), [&services = call.services,
-                                                 answer = std::move(call.answer)](Result<ClaimReply> reply) mutable {
-    if (!reply) return answer.send_error(reply.error());
-    services.telemetry.count(*reply);
-    std::visit(ClaimReplyWriter{std::move(answer)}, *reply);
-  });
+  context.engine.claim(*std::move(claim),
+                       [&services = call.services, answer = std::move(call.answer)](Result<ClaimReply> reply) mutable {
+                         if (!reply) return answer.send_error(reply.error());
+                         services.telemetry.count(*reply);
+                         std::visit(ClaimReplyWriter{std::move(answer)}, *reply);
+                       });
 }
 
 }  // namespace latchkey::api

@@ -1,5 +1,6 @@
+#include "api/handlers_dead_letters.hpp"
+
 #include "api/body.hpp"
-#include "api/handlers.hpp"
 #include "api/query.hpp"
 #include "engine/validate.hpp"
 #include "store/listing.hpp"
@@ -64,40 +65,39 @@ constexpr std::array<wire::Member<NoBody>, 0> kNoMembers{};
 
 }  // namespace
 
-void list_dead_letters(Call call) {
+void list_dead_letters(DeadLetterContext& context, Call call) {
   auto query = read_query(call);
   if (!query) return call.answer.send_error(query.error());
-  do_later(call, [&records = call.services.store.records(), query = *std::move(query)](Answer& answer) {
+  do_later(call, [&records = context.records, query = *std::move(query)](Answer& answer) {
     tell_page(answer, records.list_dead_letters(query));
   });
 }
 
-void find_dead_letter(Call call) {
+void find_dead_letter(DeadLetterContext& context, Call call) {
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
   const auto query = read_members_query(call);
   if (!query) return call.answer.send_error(query.error());
-  do_later(call, [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
-                  query = *query](Answer& answer) {
-    const auto entry = records.find_dead_letter(tenant, id);
-    if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
-    auto members = records.list_members(id, query.limit, query.after);
-    if (!members) return answer.send_error(members.error());
-    const bool more = members->size() == query.limit;
-    const std::string next = more ? write_place(place_of(members->back())) : std::string();
-    const wire::MembersPage page{*std::move(members), next};
-    tell_entry(answer, entry, &page);
-  });
+  do_later(call,
+           [&records = context.records, tenant = *std::move(tenant), id = id_of(call), query = *query](Answer& answer) {
+             const auto entry = records.find_dead_letter(tenant, id);
+             if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
+             auto members = records.list_members(id, query.limit, query.after);
+             if (!members) return answer.send_error(members.error());
+             const bool more = members->size() == query.limit;
+             const std::string next = more ? write_place(place_of(members->back())) : std::string();
+             const wire::MembersPage page{*std::move(members), next};
+             tell_entry(answer, entry, &page);
+           });
 }
 
-void acknowledge_dead_letter(Call call) {
+void acknowledge_dead_letter(DeadLetterContext& context, Call call) {
   if (const auto body = read_body(call.request, kNoMembers); !body) return call.answer.send_error(body.error());
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  do_later(call, [&records = call.services.store.records(), tenant = *std::move(tenant), id = id_of(call),
-                  actor = call.principal->name](Answer& answer) {
-    tell_entry(answer, records.acknowledge(tenant, id, actor), nullptr);
-  });
+  do_later(call,
+           [&records = context.records, tenant = *std::move(tenant), id = id_of(call), actor = call.principal->name](
+               Answer& answer) { tell_entry(answer, records.acknowledge(tenant, id, actor), nullptr); });
 }
 
 }  // namespace latchkey::api

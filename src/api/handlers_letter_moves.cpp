@@ -1,6 +1,6 @@
 // What a person does about a dead letter's members: retry, resolve.
 #include "api/body.hpp"
-#include "api/handlers.hpp"
+#include "api/handlers_dead_letters.hpp"
 #include "api/resolution.hpp"
 #include "wire/json_out.hpp"
 
@@ -44,22 +44,22 @@ void tell_tally(Answer& answer, const Tally& tally) {
 }
 
 // In slices, so that other writes go in between; each slice is a transaction. Broken off, it is simply asked for again.
-void move_members(Services& services, LetterMove wish, Answer& answer) {
+void move_members(DeadLetterContext& context, LetterMove wish, Answer& answer) {
   Tally tally;
   do {
-    const auto moved = services.store.records().move_dead_letter(wish);
+    const auto moved = context.records.move_dead_letter(wish);
     if (!moved) return answer.send_error(moved.error());
     if (!*moved) return answer.send_error({Code::NOT_FOUND, ""});
     for (const MemberMoved& member : (*moved)->members) {
       tally.count(member);
-      if (member.changed) services.waiters.notify(member.run);
+      if (member.changed) context.waiters.notify(member.run);
     }
     wish.cursor = (*moved)->next;
   } while (!wish.cursor.empty());
   tell_tally(answer, tally);
 }
 
-void start_moving(Call call, std::vector<RunId> runs, Move move, std::string note) {
+void start_moving(DeadLetterContext& context, Call call, std::vector<RunId> runs, Move move, std::string note) {
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
   LetterMove wish{.tenant = *std::move(tenant),
@@ -68,9 +68,7 @@ void start_moving(Call call, std::vector<RunId> runs, Move move, std::string not
                   .move = std::move(move),
                   .by = call.principal->name,
                   .note = std::move(note)};
-  do_later(call, [&services = call.services, wish = std::move(wish)](Answer& answer) {
-    move_members(services, wish, answer);
-  });
+  do_later(call, [&context, wish = std::move(wish)](Answer& answer) { move_members(context, wish, answer); });
 }
 
 wire::Fault read_runs(const wire::JsonValue& value, std::vector<RunId>& into) {
@@ -108,18 +106,18 @@ constexpr std::array kResolveMembers{
 
 }  // namespace
 
-void retry_dead_letter(Call call) {
+void retry_dead_letter(DeadLetterContext& context, Call call) {
   auto body = read_body(call.request, kLetterRetryMembers);
   if (!body) return call.answer.send_error(body.error());
-  start_moving(std::move(call), std::move(body->runs), body->retry, "");
+  start_moving(context, std::move(call), std::move(body->runs), body->retry, "");
 }
 
-void resolve_dead_letter(Call call) {
+void resolve_dead_letter(DeadLetterContext& context, Call call) {
   auto body = read_body(call.request, kResolveMembers);
   if (!body) return call.answer.send_error(body.error());
   auto move = make_move(*body, Rerun::refused);
   if (!move) return call.answer.send_error(move.error());
-  start_moving(std::move(call), std::move(body->runs), *std::move(move), std::move(body->note));
+  start_moving(context, std::move(call), std::move(body->runs), *std::move(move), std::move(body->note));
 }
 
 }  // namespace latchkey::api

@@ -1,6 +1,6 @@
 // What a person does to a run: cancel, retry, resolve.
 #include "api/body.hpp"
-#include "api/handlers.hpp"
+#include "api/handlers_runs.hpp"
 #include "api/resolution.hpp"
 #include "wire/run_json.hpp"
 
@@ -16,41 +16,40 @@ constexpr std::array kMoveRetryMembers{
                               [](auto& body, auto& value) { return read_flag(value, body.fresh_effect_key); }},
 };
 
-void make(Call call, Move move) {
+void make(RunContext& context, Call call, Move move) {
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
-  call.services.engine.move(
-      {*std::move(tenant), id_of(call), std::move(move)},
-      [&services = call.services, answer = std::move(call.answer)](Result<MoveReply> reply) mutable {
-        if (!reply) return answer.send_error(reply.error());
-        if (const auto* error = std::get_if<Error>(&*reply)) return answer.send_error(*error);
-        const Run& run = std::get<Moved>(*reply).run;
-        services.waiters.notify(run.id());
-        answer.send_json(200, wire::to_json(run, wire::Payloads::result));
-      });
+  context.engine.move({*std::move(tenant), id_of(call), std::move(move)},
+                      [&waiters = context.waiters, answer = std::move(call.answer)](Result<MoveReply> reply) mutable {
+                        if (!reply) return answer.send_error(reply.error());
+                        if (const auto* error = std::get_if<Error>(&*reply)) return answer.send_error(*error);
+                        const Run& run = std::get<Moved>(*reply).run;
+                        waiters.notify(run.id());
+                        answer.send_json(200, wire::to_json(run, wire::Payloads::result));
+                      });
 }
 
 }  // namespace
 
-void cancel_run(Call call) {
+void cancel_run(RunContext& context, Call call) {
   if (const auto body = read_body(call.request, kCancelMembers); !body) return call.answer.send_error(body.error());
-  make(std::move(call), CancelByHand{});
+  make(context, std::move(call), CancelByHand{});
 }
 
-void retry_run(Call call) {
+void retry_run(RunContext& context, Call call) {
   const auto body = read_body(call.request, kMoveRetryMembers);
   if (!body) return call.answer.send_error(body.error());
-  make(std::move(call), *body);
+  make(context, std::move(call), *body);
 }
 
-void resolve_run(Call call) {
+void resolve_run(RunContext& context, Call call) {
   const auto body = read_body(call.request, kResolutionMembers<Resolution>);
   if (!body) return call.answer.send_error(body.error());
   if (!body->note.empty() && body->outcome != "failed")  // a run has nowhere to keep it
     return call.answer.send_error({Code::INVALID_ARGUMENT, "`note` goes with the outcome `failed` alone"});
   auto move = make_move(*body, Rerun::allowed);
   if (!move) return call.answer.send_error(move.error());
-  make(std::move(call), *std::move(move));
+  make(context, std::move(call), *std::move(move));
 }
 
 }  // namespace latchkey::api

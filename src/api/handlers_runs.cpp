@@ -1,5 +1,6 @@
 // Reading runs: one, a page of them, and why a key did not run.
-#include "api/handlers.hpp"
+#include "api/handlers_runs.hpp"
+
 #include "api/query.hpp"
 #include "engine/validate.hpp"
 #include "keying/key_hash.hpp"
@@ -71,7 +72,7 @@ void write_explanation(Answer& answer, const Result<std::optional<KeyAnswer>>& w
 
 }  // namespace
 
-void find_run(Call call) {
+void find_run(RunContext& context, Call call) {
   constexpr std::array<std::string_view, 1> kNames{"wait_ms"};
   const auto query = Query::parse(call.request.query, kNames);
   if (!query) return call.answer.send_error(query.error());
@@ -79,26 +80,26 @@ void find_run(Call call) {
   if (!wait_ms) return call.answer.send_error(wait_ms.error());
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  do_reading(call, [&services = call.services, tenant = *std::move(tenant), id = id_of(call),
+  do_reading(call, [&context, tenant = *std::move(tenant), id = id_of(call),
                     wait = Duration{*wait_ms}](Answer& answer) mutable {
-    const auto found = services.store.find(tenant, id);
+    const auto found = context.engine.store().find(tenant, id);
     if (wait == Duration{0} || !found || !*found || (*found)->is_settled())
-      return tell_found(services.engine, answer, found);
-    services.waiters.add(std::move(tenant), id, wait,
-                         [&engine = services.engine, answer = std::move(answer)](
-                             const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
+      return tell_found(context.engine, answer, found);
+    context.waiters.add(std::move(tenant), id, wait,
+                        [&engine = context.engine, answer = std::move(answer)](
+                            const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
   });
 }
 
-void list_runs(Call call) {
+void list_runs(RunContext& context, Call call) {
   auto listing = read_listing(call);
   if (!listing) return call.answer.send_error(listing.error());
-  do_later(call, [&store = call.services.store, listing = *std::move(listing)](Answer& answer) {
+  do_later(call, [&store = context.engine.store(), listing = *std::move(listing)](Answer& answer) {
     tell_page(answer, store.list(listing), listing.with_payloads ? wire::Payloads::all : wire::Payloads::none);
   });
 }
 
-void explain_key(Call call) {
+void explain_key(RunContext& context, Call call) {
   constexpr std::array<std::string_view, 3> kNames{"function", "key", "tenant"};
   const auto query = Query::parse(call.request.query, kNames);
   if (!query) return call.answer.send_error(query.error());
@@ -108,7 +109,7 @@ void explain_key(Call call) {
   if (const auto fault = find_function_fault(name.function)) return call.answer.send_error(*fault);
   if (const auto fault = find_key_fault(name.key)) return call.answer.send_error(*fault);
   name.hash = compute_key_hash(name.tenant, name.function, name.key);
-  do_reading(call, [&engine = call.services.engine, name = std::move(name)](Answer& answer) {
+  do_reading(call, [&engine = context.engine, name = std::move(name)](Answer& answer) {
     write_explanation(answer, engine.explain_key(name));
   });
 }

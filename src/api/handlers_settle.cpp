@@ -1,6 +1,6 @@
 // What an owner says of its try: heartbeat, complete, fail, release.
 #include "api/body.hpp"
-#include "api/handlers.hpp"
+#include "api/handlers_runs.hpp"
 #include "wire/json_out.hpp"
 #include "wire/run_json.hpp"
 
@@ -109,25 +109,26 @@ std::optional<Body> read_fenced(Call& call, const std::array<wire::Member<Body>,
 
 // Settles the run of the path; `tell(answer, settled)` answers when it was accepted.
 template <class Tell>
-void settle(Call call, std::uint64_t fence, Ending ending, Tell tell) {
+void settle(RunContext& context, Call call, std::uint64_t fence, Ending ending, Tell tell) {
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
   const std::size_t kind = ending.index();
   std::vector<SettleRequest> requests;
   requests.push_back({*std::move(tenant), id_of(call), Fence{fence}, std::move(ending)});
-  call.services.engine.settle(std::move(requests), [&services = call.services, kind, answer = std::move(call.answer),
-                                                    tell](Result<std::vector<SettleReply>> replies) mutable {
-    if (!replies) return answer.send_error(replies.error());
-    const SettleReply& reply = replies->front();
-    if (const auto* error = std::get_if<Error>(&reply)) {
-      services.telemetry.count_refused_settle(error->code);
-      return answer.send_error(*error);
-    }
-    const auto& settled = std::get<Settled>(reply);
-    if (settled.changed) services.telemetry.count_settled(kind);
-    services.waiters.notify(settled.run.id());
-    tell(answer, settled);
-  });
+  context.engine.settle(std::move(requests),
+                        [&context, &telemetry = call.services.telemetry, kind, answer = std::move(call.answer),
+                         tell](Result<std::vector<SettleReply>> replies) mutable {
+                          if (!replies) return answer.send_error(replies.error());
+                          const SettleReply& reply = replies->front();
+                          if (const auto* error = std::get_if<Error>(&reply)) {
+                            telemetry.count_refused_settle(error->code);
+                            return answer.send_error(*error);
+                          }
+                          const auto& settled = std::get<Settled>(reply);
+                          if (settled.changed) telemetry.count_settled(kind);
+                          context.waiters.notify(settled.run.id());
+                          tell(answer, settled);
+                        });
 }
 
 void tell_run(Answer& answer, const Settled& settled) {
@@ -147,53 +148,54 @@ void tell_failure(Answer& answer, const Settled& settled) {
 
 }  // namespace
 
-void extend_run(Call call) {
+void extend_run(RunContext& context, Call call) {
   auto body = read_fenced(call, kHeartbeatMembers);
   if (!body) return;
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
   std::vector<ExtendRequest> requests;
   requests.push_back({*std::move(tenant), id_of(call), Fence{body->fence}, body->lease});
-  call.services.engine.extend(std::move(requests),
-                              [&services = call.services, id = id_of(call), body = *std::move(body),
-                               answer = std::move(call.answer)](Result<std::vector<ExtendReply>> replies) mutable {
-                                if (!replies) return answer.send_error(replies.error());
-                                if (const auto* error = std::get_if<Error>(&replies->front()))
-                                  return answer.send_error(*error);
-                                const auto& extended = std::get<Extended>(replies->front());
-                                services.telemetry.count_heartbeat();
-                                if (!body.progress.empty())
-                                  services.engine.note_progress(id, Fence{body.fence}, std::move(body.progress));
-                                std::string text;
-                                wire::ObjectOut out(text);
-                                out.instant("lease_until", extended.lease_until);
-                                if (extended.cancel_requested) out.flag("cancel", true);
-                                out.end();
-                                answer.send_json(200, std::move(text));
-                              });
+  context.engine.extend(std::move(requests),
+                        [&context, &telemetry = call.services.telemetry, id = id_of(call), body = *std::move(body),
+                         answer = std::move(call.answer)](Result<std::vector<ExtendReply>> replies) mutable {
+                          if (!replies) return answer.send_error(replies.error());
+                          if (const auto* error = std::get_if<Error>(&replies->front()))
+                            return answer.send_error(*error);
+                          const auto& extended = std::get<Extended>(replies->front());
+                          telemetry.count_heartbeat();
+                          if (!body.progress.empty())
+                            context.engine.note_progress(id, Fence{body.fence}, std::move(body.progress));
+                          std::string text;
+                          wire::ObjectOut out(text);
+                          out.instant("lease_until", extended.lease_until);
+                          if (extended.cancel_requested) out.flag("cancel", true);
+                          out.end();
+                          answer.send_json(200, std::move(text));
+                        });
 }
 
-void complete_run(Call call) {
+void complete_run(RunContext& context, Call call) {
   auto body = read_fenced(call, kCompleteMembers);
   if (!body) return;
   if (body->has_follow_ups)
     return call.answer.send_error({Code::FUNCTION_UNKNOWN, "`follow_ups` name functions that are not registered"});
-  settle(std::move(call), body->fence, Complete{std::move(body->result), {}}, tell_run);
+  settle(context, std::move(call), body->fence, Complete{std::move(body->result), {}}, tell_run);
 }
 
-void fail_run(Call call) {
+void fail_run(RunContext& context, Call call) {
   auto body = read_fenced(call, kFailMembers);
   if (!body) return;
   if (!body->has_error || !body->has_message)
     return call.answer.send_error(
         {Code::INVALID_ARGUMENT, body->has_error ? "`error.message` is missing" : "`error` is missing"});
-  settle(std::move(call), body->fence, std::move(body->ending), tell_failure);
+  settle(context, std::move(call), body->fence, std::move(body->ending), tell_failure);
 }
 
-void release_run(Call call) {
+void release_run(RunContext& context, Call call) {
   const auto body = read_fenced(call, kReleaseMembers);
   if (!body) return;
-  settle(std::move(call), body->fence, body->snooze ? Ending{Snooze{*body->snooze}} : Ending{Release{}}, tell_run);
+  settle(context, std::move(call), body->fence, body->snooze ? Ending{Snooze{*body->snooze}} : Ending{Release{}},
+         tell_run);
 }
 
 }  // namespace latchkey::api

@@ -1,41 +1,13 @@
 #include "api/router.hpp"
 
-#include <array>
+#include <algorithm>
 
-#include "api/handlers.hpp"
+#include "base/assert.hpp"
 
 namespace latchkey::api {
 namespace {
 
-// What is called most stands first.
-constexpr std::array kRoutes{
-    Route{"POST", "/v1/runs", "", "", Access::service, claim_run},
-    Route{"POST", "/v1/runs/", "id", "/complete", Access::service, complete_run},
-    Route{"POST", "/v1/runs/", "id", "/heartbeat", Access::service, extend_run},
-    Route{"POST", "/v1/runs/", "id", "/fail", Access::service, fail_run},
-    Route{"POST", "/v1/runs/", "id", "/release", Access::service, release_run},
-    Route{"GET", "/v1/runs/", "id", "", Access::viewer, find_run},
-    Route{"GET", "/v1/runs", "", "", Access::viewer, list_runs},
-    Route{"POST", "/v1/runs/", "id", "/cancel", Access::service, cancel_run},
-    Route{"POST", "/v1/runs/", "id", "/retry", Access::org_admin, retry_run},
-    Route{"POST", "/v1/runs/", "id", "/resolve", Access::org_admin, resolve_run},
-    Route{"GET", "/v1/keys", "", "", Access::viewer, explain_key},
-    Route{"GET", "/v1/dead-letters", "", "", Access::viewer, list_dead_letters},
-    Route{"GET", "/v1/dead-letters/", "id", "", Access::viewer, find_dead_letter},
-    Route{"POST", "/v1/dead-letters/", "id", "/acknowledge", Access::org_admin, acknowledge_dead_letter},
-    Route{"POST", "/v1/dead-letters/", "id", "/retry", Access::org_admin, retry_dead_letter},
-    Route{"POST", "/v1/dead-letters/", "id", "/resolve", Access::org_admin, resolve_dead_letter},
-    Route{"GET", "/v1/tokens", "", "", Access::org_admin, list_tokens},
-    Route{"POST", "/v1/tokens", "", "", Access::org_admin, create_token},
-    Route{"DELETE", "/v1/tokens/", "id", "", Access::org_admin, revoke_token},
-    Route{"GET", "/healthz", "", "", Access::open, get_health},
-    Route{"GET", "/readyz", "", "", Access::open, get_readiness},
-    Route{"GET", "/metrics", "", "", Access::open_on_loopback, get_metrics},
-    Route{"GET", "/openapi.json", "", "", Access::open, get_openapi},
-    Route{"GET", "/errors/", "code", "", Access::open, get_error},
-};
-
-// What HTTP says of HEAD: GET without a body, which the server leaves out.
+// HEAD is served as GET; the HTTP server omits the body.
 std::string_view method_of(const http::Request& request) { return request.method == "HEAD" ? "GET" : request.method; }
 
 bool is_open(Access access, const http::Request& request) {
@@ -58,22 +30,68 @@ bool allows(Access access, Role role) {
   return false;
 }
 
-void refuse_unknown(const http::Request& request, Answer answer) {
-  std::string allowed;
-  for (const Route& route : kRoutes) {
-    if (!route.match(request.path)) continue;
-    allowed.append(allowed.empty() ? "" : ", ").append(route.method);
-    if (route.method == "GET") allowed.append(", HEAD");
-  }
-  if (allowed.empty()) return answer.send_error({Code::NOT_FOUND, ""});
-  http::Response response = http::make_problem({Code::METHOD_NOT_ALLOWED, "the path takes " + allowed});
-  response.add_header("Allow", allowed);
-  answer.send(std::move(response));
+}  // namespace
+
+Router::Router(Services& services, const std::vector<RouteGroup>& groups) : services_(services) {
+  for (const RouteGroup& group : groups) routes_.insert(routes_.end(), group.routes().begin(), group.routes().end());
+  for (const BoundRoute& route : routes_) add(route);
 }
 
-void authorize_and_call(const Route& route, Call call) {
+void Router::add(const BoundRoute& route) {
+  const std::string_view path = route.path;
+  const std::size_t open = path.find('{'), close = path.find('}');
+  Methods* methods = nullptr;
+  if (open == path.npos) {
+    LK_ASSERT(close == path.npos && "a path closes a brace that it does not open");
+    methods = &exact_[path];
+  } else {
+    const std::string_view before = path.substr(0, open);
+    LK_ASSERT(before.ends_with('/') && close != path.npos && close > open + 1 && "a parameter is a whole segment");
+    const std::string_view after = path.substr(close + 1);
+    LK_ASSERT((after.empty() || after.starts_with('/')) && "a parameter is a whole segment");
+    LK_ASSERT(after.find('{') == after.npos && "a path has at most one parameter");
+    methods = &by_prefix_[before][after];
+    prefix_size_max_ = std::max(prefix_size_max_, before.size());
+  }
+  LK_ASSERT(std::ranges::find(*methods, route.method, &BoundRoute::method) == methods->end() &&
+            "two routes have the same method and path");
+  methods->push_back(&route);
+}
+
+template <class Visit>
+void Router::visit_matches(std::string_view path, Visit visit) const {
+  if (const auto found = exact_.find(path); found != exact_.end() && visit(found->second, std::string_view{})) return;
+  // No prefix is longer than the longest one known: a path of many slashes costs no more than a usual one.
+  for (std::size_t slash = path.find('/'); slash < prefix_size_max_; slash = path.find('/', slash + 1)) {
+    const auto prefix = by_prefix_.find(path.substr(0, slash + 1));
+    if (prefix == by_prefix_.end()) continue;
+    const std::string_view rest = path.substr(slash + 1);
+    const std::string_view parameter = rest.substr(0, rest.find('/'));
+    if (parameter.empty()) continue;
+    const auto suffix = prefix->second.find(rest.substr(parameter.size()));
+    if (suffix != prefix->second.end() && visit(suffix->second, parameter)) return;
+  }
+}
+
+void Router::handle(http::Request& request, http::Reply reply) const {
+  const std::string_view method = method_of(request);
+  const BoundRoute* route = nullptr;
+  std::string_view parameter;
+  visit_matches(request.path, [&](const Methods& methods, std::string_view text) {
+    const auto found = std::ranges::find(methods, method, &BoundRoute::method);
+    if (found == methods.end()) return false;
+    route = *found;
+    parameter = text;
+    return true;
+  });
+  Answer answer(services_, std::move(reply));
+  if (route == nullptr) return refuse_unmatched(request.path, std::move(answer));
+  authorize_and_call(*route, {services_, request, nullptr, parameter, std::move(answer), std::nullopt});
+}
+
+void Router::authorize_and_call(const BoundRoute& route, Call call) const {
   if (!is_open(route.access, call.request)) {
-    auto principal = call.services.tokens.authenticate(call.request.find("authorization"), call.services.store.now());
+    auto principal = services_.tokens.authenticate(call.request.find("authorization"), services_.store.now());
     if (!principal) return call.answer.send_error(principal.error());
     if (!allows(route.access, (*principal)->role))
       return call.answer.send_error(
@@ -83,32 +101,21 @@ void authorize_and_call(const Route& route, Call call) {
   route.handle(std::move(call));
 }
 
-}  // namespace
-
-std::optional<std::string_view> Route::match(std::string_view path) const {
-  if (name.empty()) return path == before ? std::optional(std::string_view{}) : std::nullopt;
-  if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after)) return {};
-  const std::string_view middle = path.substr(before.size(), path.size() - before.size() - after.size());
-  if (middle.find('/') != middle.npos) return {};
-  return middle;
+void Router::refuse_unmatched(std::string_view path, Answer answer) const {
+  std::string allowed;
+  visit_matches(path, [&](const Methods& methods, std::string_view) {
+    for (const BoundRoute* route : methods) {
+      allowed.append(allowed.empty() ? "" : ", ").append(route->method);
+      if (route->method == "GET") allowed.append(", HEAD");
+    }
+    return false;
+  });
+  if (allowed.empty()) return answer.send_error({Code::NOT_FOUND, ""});
+  http::Response response = http::make_problem({Code::METHOD_NOT_ALLOWED, "the path takes " + allowed});
+  response.add_header("Allow", allowed);
+  answer.send(std::move(response));
 }
 
-std::string Route::pattern() const {
-  if (name.empty()) return std::string(before);
-  return std::string(before) + "{" + std::string(name) + "}" + std::string(after);
-}
-
-std::span<const Route> routes() { return kRoutes; }
-
-void handle(Services& services, http::Request& request, http::Reply reply) {
-  const std::string_view method = method_of(request);
-  Answer answer(services, std::move(reply));
-  for (const Route& route : kRoutes) {
-    if (route.method != method) continue;
-    if (const auto parameter = route.match(request.path))
-      return authorize_and_call(route, {services, request, nullptr, *parameter, std::move(answer)});
-  }
-  refuse_unknown(request, std::move(answer));
-}
+std::vector<RouteSpec> Router::routes() const { return {routes_.begin(), routes_.end()}; }
 
 }  // namespace latchkey::api

@@ -1,36 +1,46 @@
-// Router: which handler answers which method and path, and who may call it. The table is the API: a test holds it
-// against api/openapi.yaml.
+// Router: finds the route of a request, checks the caller's access and calls the route's handler.
+//
+// Built once from the route groups of all features. Finding a route takes one hash lookup for a path without a
+// parameter, and one more per segment otherwise, however many routes there are. Safe from any thread.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
-#include "api/services.hpp"
+#include "api/route.hpp"
 
 namespace latchkey::api {
 
-enum class Access : std::uint8_t { open, open_on_loopback, viewer, service, org_admin, admin };
+class Router {
+ public:
+  // Aborts the process if two routes have the same method and path; names of parameters do not count.
+  Router(Services& services, const std::vector<RouteGroup>& groups);
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
 
-struct Route {
-  std::string_view method;
-  std::string_view before;  // the path up to {…}, or the whole path
-  std::string_view name;    // what stands in the braces; empty: the path has none
-  std::string_view after;   // the path behind it
-  Access access = Access::viewer;
-  void (*handle)(Call call) = nullptr;
+  // Replies NOT_FOUND, METHOD_NOT_ALLOWED with an Allow header, UNAUTHENTICATED or FORBIDDEN, or calls the handler.
+  void handle(http::Request& request, http::Reply reply) const;
+  // Every route, in the order of the groups.
+  std::vector<RouteSpec> routes() const;
 
-  // The text that stands for the braces (empty without them); none when the path is another.
-  std::optional<std::string_view> match(std::string_view path) const;
-  // "/v1/runs/{id}/cancel"
-  std::string pattern() const;
+ private:
+  using Methods = std::vector<const BoundRoute*>;  // the routes of one path
+  using BySuffix = std::unordered_map<std::string_view, Methods>;
+
+  void add(const BoundRoute& route);
+  // Calls visit(methods, parameter) for each path that matches, until it returns true.
+  template <class Visit>
+  void visit_matches(std::string_view path, Visit visit) const;
+  void authorize_and_call(const BoundRoute& route, Call call) const;
+  void refuse_unmatched(std::string_view path, Answer answer) const;
+
+  Services& services_;
+  std::vector<BoundRoute> routes_;  // does not change after the constructor: the maps point into it
+  std::unordered_map<std::string_view, Methods> exact_;
+  // Paths with a parameter, by the text before it ("/v1/runs/") and the text behind it ("/cancel").
+  std::unordered_map<std::string_view, BySuffix> by_prefix_;
+  std::size_t prefix_size_max_ = 0;
 };
-
-std::span<const Route> routes();
-
-// Routes, authenticates, checks the role, calls the handler. NOT_FOUND, METHOD_NOT_ALLOWED with Allow, UNAUTHENTICATED,
-// FORBIDDEN otherwise. `services` must outlive the store's callbacks.
-void handle(Services& services, http::Request& request, http::Reply reply);
 
 }  // namespace latchkey::api

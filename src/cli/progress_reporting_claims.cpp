@@ -114,7 +114,7 @@ void ProgressReportingClaims::tell_settled() {
 
 void ProgressReportingClaims::tell_given_up() const {
   if (!settling_ || !won_) return;
-  const bool unknown = trouble_.code == Code::REQUEST_TIMEOUT || trouble_.code == Code::REPLY_LOST;
+  const bool unknown = trouble_.code == Code::WAIT_CANCELLED || trouble_.code == Code::REPLY_LOST;
   const std::string id = to_string(won_->run.id());
   report_.refuse(fmt::format("{}, but {}: run {} {}", ending_,
                              unknown ? "it is not known whether that is kept" : "that is NOT kept", id,

@@ -140,9 +140,7 @@ struct SettleCall {
 
 Result<ServerReply> RemoteClaims::call(const std::string& target, const std::string& body,
                                        std::vector<http::ClientHeader> headers) {
-  auto reply = server_.call("POST", target, body, std::move(headers));
-  if (!reply && reply.error().code == Code::REPLY_LOST) return fail(Code::REQUEST_TIMEOUT, reply.error().detail);
-  return reply;
+  return server_.call("POST", target, body, std::move(headers));
 }
 
 Result<ClaimReply> RemoteClaims::claim(const ClaimRequest& request) {

@@ -1,5 +1,5 @@
-// RemoteClaims: claims by a server's API. Every call may be asked again: claims carry their claim id, settles their
-// fence; so a lost reply is REQUEST_TIMEOUT here, which is retryable. From one thread.
+// RemoteClaims: claims through a server's API. A caller may retry every call after REPLY_LOST: a claim carries its claim
+// id and a settle its fence. Not safe from two threads.
 #pragma once
 
 #include "cli/blocking_claims.hpp"

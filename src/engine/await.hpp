@@ -46,7 +46,7 @@ Task<Result<T>> await_reply(Start start) {
           slot.assign([weak = std::weak_ptr(waiting), executor](asio::cancellation_type) {
             // Weak: the slot belongs to the coroutine that `waiting` owns.
             if (auto waiting = weak.lock())
-              asio::post(executor, [waiting] { waiting->answer(fail(Code::REQUEST_TIMEOUT, "cancelled")); });
+              asio::post(executor, [waiting] { waiting->answer(fail(Code::WAIT_CANCELLED, "")); });
           });
         begin(Done<T>([waiting, executor](Result<T> reply) {
           asio::post(executor, [waiting, reply = std::move(reply)]() mutable { waiting->answer(std::move(reply)); });

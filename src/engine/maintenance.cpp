@@ -94,7 +94,7 @@ void Engine::write_slice(std::vector<DuplicateNote> notes) {
 }
 
 bool Engine::check(const char* what, const std::optional<Error>& error) {
-  if (error && error->code == Code::REQUEST_TIMEOUT) return false;  // stopped while it waited: nothing failed
+  if (error && error->code == Code::WAIT_CANCELLED) return false;  // stopped while it waited: nothing failed
   if (error && !failing_) spdlog::warn("{} failed and will be tried again: {}", what, to_string(*error));
   if (!error && failing_) spdlog::info("{} works again", what);
   failing_ = error.has_value();

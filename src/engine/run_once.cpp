@@ -30,9 +30,7 @@ struct AskAgain {
   }
   // Whether the question is worth asking again; if so, waits before it returns.
   Task<bool> after(Error error) {
-    // A lost reply is no reason for anybody else to ask again; claims and settles recognise themselves.
-    const bool unanswered = facts(error.code).retryable || error.code == Code::REPLY_LOST;
-    if (!unanswered || clock.elapsed() >= give_up_at) co_return false;
+    if (!facts(error.code).retryable || clock.elapsed() >= give_up_at) co_return false;
     co_await clock.wait(pause);
     pause = std::min(pause * 2, kAskAgainMax);
     co_return true;

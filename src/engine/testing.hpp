@@ -65,7 +65,7 @@ class FlakyClaims final : public Claims {
     extends += 1;
     if (lose_extends > 0) {
       lose_extends -= 1;
-      return done(fail(Code::REQUEST_TIMEOUT, "no answer"));
+      return done(fail(Code::REPLY_LOST, "no reply"));
     }
     claims_.extend(std::move(requests), lossy(std::move(done)));
   }
@@ -83,7 +83,7 @@ class FlakyClaims final : public Claims {
     return [this, done = std::move(done)](Result<T> reply) mutable {
       if (lose_replies == 0) return done(std::move(reply));
       lose_replies -= 1;
-      done(fail(lose_replies % 2 == 0 ? Code::REPLY_LOST : Code::REQUEST_TIMEOUT, "no answer"));
+      done(fail(lose_replies % 2 == 0 ? Code::REPLY_LOST : Code::STORE_UNAVAILABLE, "no reply"));
     };
   }
   Claims& claims_;

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <filesystem>
 
-#include "api/router.hpp"
 #include "api/token_keeper.hpp"
 #include "engine/maintenance_thread.hpp"
 #include "http/server.hpp"
 #include "migrate/open_postgres.hpp"
 #include "pg/dsn.hpp"
 #include "server/admin_key.hpp"
+#include "server/composed_api.hpp"
 #include "server/lock_file_refresher.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
@@ -41,10 +41,10 @@ struct Service::Parts {
   Clock& clock;
   SystemRandom random;
   std::optional<StoreLock> lock;
-  // The engine and the services hold the store by reference and are used by its callbacks: they go after it.
+  // The engine and the API refer to the store, and its callbacks use them: stop() destroys the store first.
   std::unique_ptr<Store> store;
   std::unique_ptr<Engine> engine;
-  std::unique_ptr<api::Services> services;
+  std::unique_ptr<ComposedApi> api;
   std::unique_ptr<api::TokenKeeper> token_keeper;
   std::unique_ptr<MaintenanceThread> tending;
   std::unique_ptr<http::Server> server;
@@ -52,16 +52,16 @@ struct Service::Parts {
 
   void stop() {
     if (store) store->begin_shutdown();
-    // Reads that wait for a server elsewhere may be many.
-    if (services && store && store->reads_block()) services->blocking_pool.refuse_all();
-    if (services) services->waiters.close();  // or the server would wait for them
+    // Many reads may be waiting for a remote database; do not serve them all before the end.
+    if (api && store && store->reads_block()) api->services.blocking_pool.refuse_all();
+    if (api) api->waiters.close();  // otherwise the HTTP server would wait for their requests
     server.reset();
-    if (services) services->blocking_pool.close();
+    if (api) api->services.blocking_pool.close();
     token_keeper.reset();
     if (tending) tending->stop();
     store.reset();
     tending.reset();
-    services.reset();
+    api.reset();
     engine.reset();
     keeper.reset();
     lock.reset();
@@ -73,6 +73,7 @@ Service::~Service() { stop(); }
 void Service::stop() { parts_->stop(); }
 std::uint16_t Service::port() const { return parts_->server ? parts_->server->port() : 0; }
 Engine& Service::engine() { return *parts_->engine; }
+std::vector<api::RouteSpec> Service::routes() const { return parts_->api->router.routes(); }
 
 Result<std::unique_ptr<Service>> Service::start(const ServeSettings& settings) { return start_with(settings, nullptr); }
 Result<std::unique_ptr<Service>> Service::start(const ServeSettings& settings, Clock& clock) {
@@ -122,7 +123,7 @@ Result<void> Service::open(const ServeSettings& settings) {
   const auto opened = pg::names_postgres(settings.store) ? open_postgres(settings) : open_sqlite(settings);
   if (!opened) return opened;
   parts_->engine = std::make_unique<Engine>(*parts_->store, parts_->clock, settings.engine);
-  parts_->services = std::make_unique<api::Services>(*parts_->engine, parts_->clock, parts_->random);
+  parts_->api = std::make_unique<ComposedApi>(*parts_->engine, parts_->clock, parts_->random);
   return {};
 }
 
@@ -134,8 +135,8 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
   http.cors.origins = settings.cors_origins;
   auto server = http::Server::bind(
       std::move(http),
-      [&services = *parts_->services](http::Request& request, http::Reply reply) {
-        api::handle(services, request, std::move(reply));
+      [&router = parts_->api->router](http::Request& request, http::Reply reply) {
+        router.handle(request, std::move(reply));
       },
       parts_->clock);
   if (!server) return fail(server.error().code, format_address(at.address, at.port) + ": " + server.error().detail);
@@ -148,9 +149,10 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
 Result<void> Service::begin(const ServeSettings& settings) {
   admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
   if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
-  if (auto known = parts_->services->tokens.refresh(); !known) return known;
+  if (auto known = parts_->api->services.tokens.refresh(); !known) return known;
   // Others may share the store.
-  if (parts_->store->reads_block()) parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->services->tokens);
+  if (parts_->store->reads_block())
+    parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->api->services.tokens);
   parts_->server->serve();
   parts_->tending = std::make_unique<MaintenanceThread>(*parts_->engine);
   if (!parts_->lock) return {};

@@ -8,7 +8,9 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "api/route.hpp"
 #include "server/settings.hpp"
 
 namespace latchkey {
@@ -34,6 +36,8 @@ class Service {
   const std::string& admin_key_file() const { return admin_key_file_; }
   // For tests that need runs the API cannot make.
   Engine& engine();
+  // Every route that the server serves.
+  std::vector<api::RouteSpec> routes() const;
 
  private:
   struct Parts;

@@ -129,7 +129,7 @@ void SimLink::answer(const std::shared_ptr<Call<T>>& call, Result<T> reply) {
 template <class Request, class T, class Verb>
 void SimLink::send(const char* name, Request request, Done<T> done, Verb verb) {
   auto call = std::make_shared<Call<T>>(std::move(done));
-  world_.clock.after(kTimeout, from_.life, [this, call] { answer<T>(call, fail(Code::REQUEST_TIMEOUT, "no answer")); });
+  world_.clock.after(kTimeout, from_.life, [this, call] { answer<T>(call, fail(Code::REPLY_LOST, "no reply")); });
   const int copies = world_.chance(world_.plan.lose_percent) ? 0 : world_.chance(world_.plan.repeat_percent) ? 2 : 1;
   if (copies == 0 && world_.tracing) world_.trace(from_.name + " " + name + " " + subject(request) + ": request lost");
   for (int i = 0; i < copies; ++i)

@@ -1,5 +1,5 @@
 // SimLink: the way from a process to the server. It delays, loses and repeats requests and loses replies; whoever hears
-// nothing is told REQUEST_TIMEOUT in the end and does not know what was done.
+// nothing is told REPLY_LOST in the end and does not know what was done.
 #pragma once
 
 #include "simulation/world.hpp"

@@ -1,4 +1,4 @@
-#include "api/services.hpp"
+#include "api/call.hpp"
 
 namespace latchkey::api {
 namespace {
@@ -43,9 +43,9 @@ Result<std::optional<std::string>> Call::find_tenant(std::string_view named) {
   return found;
 }
 
-std::string line_of(const Call& call) {
+std::string queue_of(const Call& call) {
   if (call.tenant) return *call.tenant;
-  if (!call.principal) return std::string(call.request.path);  // no tenant's name has a slash
+  if (!call.principal) return std::string(call.request.path);  // differs from every tenant: their names have no slash
   return call.principal->tenants.empty() ? "*" : call.principal->tenants.front();
 }
 

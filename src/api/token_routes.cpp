@@ -1,10 +1,10 @@
-// Tokens: an admin makes any, an org-admin those of its own tenants, never above its own role.
+#include "api/token_routes.hpp"
+
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 
 #include "api/body.hpp"
-#include "api/handlers.hpp"
 #include "api/token.hpp"
 #include "engine/validate.hpp"
 #include "wire/json_out.hpp"
@@ -58,36 +58,34 @@ bool may_manage(const Principal& principal, Role role, const std::vector<std::st
          std::ranges::all_of(tenants, [&](const std::string& tenant) { return principal.acts_for(tenant); });
 }
 
-void add_token(Services& services, TokenRecord record, const std::string& whole, Answer& answer) {
-  record.created_at = services.store.now();
-  if (const auto added = services.store.records().add_token(record); !added) return answer.send_error(added.error());
-  if (const auto fresh = services.tokens.refresh(); !fresh) return answer.send_error(fresh.error());
+void add_token(TokenContext& context, TokenRecord record, const std::string& whole, Answer& answer) {
+  record.created_at = context.store.now();
+  if (const auto added = context.store.records().add_token(record); !added) return answer.send_error(added.error());
+  if (const auto fresh = context.tokens.refresh(); !fresh) return answer.send_error(fresh.error());
   std::string text;
   wire::append_token(text, record, whole);
   answer.send_json(201, std::move(text));
 }
 
-void remove_token(Services& services, const Principal& principal, const std::string& id, Answer& answer) {
-  const auto tokens = services.store.records().list_tokens();
+void remove_token(TokenContext& context, const Principal& principal, const std::string& id, Answer& answer) {
+  const auto tokens = context.store.records().list_tokens();
   if (!tokens) return answer.send_error(tokens.error());
   const auto known = std::ranges::find(*tokens, id, &TokenRecord::id);
   if (known == tokens->end() || !may_manage(principal, known->role, known->tenants))
     return answer.send_error({Code::NOT_FOUND, ""});
-  const auto revoked = services.store.records().revoke_token(id);
-  // In doubt it is refused: a revocation that may have failed must not leave the token working. If it did fail, the
-  // list, once it can be read, says so.
-  services.tokens.forget(id);
-  const auto fresh = services.tokens.refresh();
+  const auto revoked = context.store.records().revoke_token(id);
+  // Reject the token even if the revocation may have failed: a revoked token must not go on working. If it did fail,
+  // the token is accepted again after the next successful refresh.
+  context.tokens.forget(id);
+  const auto fresh = context.tokens.refresh();
   if (!revoked) return answer.send_error(revoked.error());
   if (!fresh) spdlog::warn("a token was revoked, but the list of tokens cannot be read: {}", to_string(fresh.error()));
   answer.send({.status = 204});
 }
 
-}  // namespace
-
-void list_tokens(Call call) {
-  do_later(call, [&services = call.services, principal = call.principal](Answer& answer) {
-    const auto tokens = services.store.records().list_tokens();
+void list_tokens(TokenContext& context, Call call) {
+  do_later(call, [&context, principal = call.principal](Answer& answer) {
+    const auto tokens = context.store.records().list_tokens();
     if (!tokens) return answer.send_error(tokens.error());
     std::string text = R"({"items":[)";
     for (const TokenRecord& token : *tokens) {
@@ -99,24 +97,37 @@ void list_tokens(Call call) {
   });
 }
 
-void create_token(Call call) {
+void create_token(TokenContext& context, Call call) {
   auto body = read_body(call.request, kTokenMembers);
   if (!body) return call.answer.send_error(body.error());
-  // An org-admin's tokens are its own tenants' unless it says otherwise.
+  // By default a token is for its maker's tenants.
   if (body->tenants.empty() && body->role != Role::admin) body->tenants = call.principal->tenants;
   if (const auto fault = find_fault(*body)) return call.answer.send_error(*fault);
   if (!may_manage(*call.principal, *body->role, body->tenants))
     return call.answer.send_error({Code::FORBIDDEN, "a token is never above its maker's role or tenants"});
-  TokenText token = make_token(call.services.random);
+  TokenText token = make_token(context.random);
   TokenRecord record{token.id, token.secret_hash, std::move(body->name), *body->role, std::move(body->tenants), {}};
-  if (body->expires_in) record.expires_at = call.services.store.now() + *body->expires_in;
-  do_later(call, [&services = call.services, record = std::move(record),
-                  whole = std::move(token.whole)](Answer& answer) { add_token(services, record, whole, answer); });
+  if (body->expires_in) record.expires_at = context.store.now() + *body->expires_in;
+  do_later(call, [&context, record = std::move(record), whole = std::move(token.whole)](Answer& answer) {
+    add_token(context, record, whole, answer);
+  });
 }
 
-void revoke_token(Call call) {
-  do_later(call, [&services = call.services, principal = call.principal, id = std::string(call.parameter)](
-                     Answer& answer) { remove_token(services, *principal, id, answer); });
+void revoke_token(TokenContext& context, Call call) {
+  do_later(call, [&context, principal = call.principal, id = std::string(call.parameter)](Answer& answer) {
+    remove_token(context, *principal, id, answer);
+  });
+}
+
+}  // namespace
+
+RouteGroup token_routes(TokenContext& context) {
+  static constexpr Route<TokenContext> kRoutes[] = {
+      {{"GET", "/v1/tokens", Access::org_admin}, list_tokens},
+      {{"POST", "/v1/tokens", Access::org_admin}, create_token},
+      {{"DELETE", "/v1/tokens/{id}", Access::org_admin}, revoke_token},
+  };
+  return {context, kRoutes};
 }
 
 }  // namespace latchkey::api
