@@ -41,6 +41,8 @@ function(latchkey_test_options name pch)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC -O0)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/tests)
+  # ccache preprocesses the precompiled header's text as well, and so needs its include folders.
+  target_include_directories(${name} SYSTEM PRIVATE ${PostgreSQL_INCLUDE_DIRS})
   target_precompile_headers(${name} REUSE_FROM ${pch})
 endfunction()
 

@@ -55,7 +55,7 @@ void TokenTable::forget(const std::string& id) {
 
 Result<void> TokenTable::refresh() {
   const std::lock_guard one(refreshing_);
-  const auto records = records_.list_tokens();
+  const auto records = store_.list_tokens();
   if (!records) return std::unexpected(records.error());
   auto tokens = std::make_shared<Tokens>();
   for (const TokenRecord& record : *records) {
@@ -70,7 +70,7 @@ Result<void> TokenTable::refresh() {
   return {};
 }
 
-std::shared_ptr<const Principal> TokenTable::resolve_host(std::string_view authorization) const {
+std::shared_ptr<const Principal> TokenTable::find_principal(std::string_view authorization) const {
   if (!is_bearer(authorization.substr(0, 7))) return nullptr;
   const std::size_t token = authorization.find_first_not_of(' ', 7);  // one space or more
   if (token == authorization.npos) return nullptr;
@@ -99,7 +99,7 @@ Result<std::shared_ptr<const Principal>> TokenTable::authenticate(std::optional<
   std::shared_ptr<const Principal> principal;
   if (const auto known = remembered.good.find(digest); known != remembered.good.end())
     principal = known->second;
-  else if ((principal = resolve_host(*authorization)))
+  else if ((principal = find_principal(*authorization)))
     remembered.good.emplace(digest, principal);
   if (!principal || (principal->expires_at && now >= *principal->expires_at))
     return fail(Code::UNAUTHENTICATED, "the token is not valid");

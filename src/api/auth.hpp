@@ -16,7 +16,7 @@
 
 #include "base/error.hpp"
 #include "http/message.hpp"
-#include "store/records.hpp"
+#include "store/token_store.hpp"
 
 namespace latchkey::api {
 
@@ -33,7 +33,7 @@ struct Principal {
 
 class TokenTable {
  public:
-  explicit TokenTable(Records& records) : records_(records) {}
+  explicit TokenTable(TokenStore& store) : store_(store) {}
 
   // Reads the store's tokens. Blocks; to be called at the start and after every change.
   Result<void> refresh();
@@ -49,9 +49,9 @@ class TokenTable {
   };
   using Tokens = std::unordered_map<std::string, Known>;
 
-  std::shared_ptr<const Principal> resolve_host(std::string_view authorization) const;
+  std::shared_ptr<const Principal> find_principal(std::string_view authorization) const;
 
-  Records& records_;
+  TokenStore& store_;
   std::mutex refreshing_;  // one at a time, so that an older list never replaces a newer one
   mutable std::mutex mutex_;
   std::shared_ptr<const Tokens> tokens_ = std::make_shared<Tokens>();

@@ -37,7 +37,7 @@ class TokenTableTest : public ::testing::Test {
  protected:
   std::string add(Role role, std::vector<std::string> tenants, std::optional<Instant> expires_at = {}) {
     const TokenText token = make_token(random);
-    EXPECT_TRUE(store.records().add_token({token.id, token.secret_hash, "", role, std::move(tenants), {}, expires_at}));
+    EXPECT_TRUE(store.add_token({token.id, token.secret_hash, "", role, std::move(tenants), {}, expires_at}));
     EXPECT_TRUE(table.refresh());
     return "Bearer " + token.whole;
   }
@@ -45,7 +45,7 @@ class TokenTableTest : public ::testing::Test {
   SystemRandom random;
   ManualClock clock{from_ms(1'000'000)};
   MemoryStore store{clock, random};
-  TokenTable table{store.records()};
+  TokenTable table{store};
 };
 
 TEST_F(TokenTableTest, AnySpacesStandBeforeTheToken) {
@@ -86,7 +86,7 @@ TEST_F(TokenTableTest, ForgetsWhatWasRevokedAndWhatExpired) {
   EXPECT_TRUE(table.authenticate(header, clock.now()));
   EXPECT_TRUE(table.authenticate(brief, clock.now()));
   EXPECT_FALSE(table.authenticate(brief, clock.now() + Duration{10}));
-  EXPECT_TRUE(store.records().revoke_token(header.substr(10, 16)).value());
+  EXPECT_TRUE(store.revoke_token(header.substr(10, 16)).value());
   EXPECT_TRUE(table.refresh());
   EXPECT_FALSE(table.authenticate(header, clock.now()));
 }

@@ -3,12 +3,12 @@
 
 #include "api/route.hpp"
 #include "api/waiters.hpp"
-#include "store/records.hpp"
+#include "store/operator_store.hpp"
 
 namespace latchkey::api {
 
 struct DeadLetterContext {
-  Records& records;
+  OperatorStore& store;
   Waiters& waiters;
 };
 

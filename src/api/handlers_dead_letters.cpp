@@ -30,7 +30,7 @@ Result<DeadLetterQuery> read_query(Call& call) {
 }
 
 struct MembersQuery {
-  MemberPlace after;
+  MemberPosition after;
   std::uint32_t limit = 0;
 };
 
@@ -40,7 +40,7 @@ Result<MembersQuery> read_members_query(const Call& call) {
   if (!query) return std::unexpected(query.error());
   const auto limit = query->find_number("limit", kMembersMax, 1, kMembersMax);
   if (!limit) return std::unexpected(limit.error());
-  const auto after = read_place(query->find("cursor"));
+  const auto after = read_position(query->find("cursor"));
   if (!after) return std::unexpected(bad_cursor());
   return MembersQuery{*after, *limit};
 }
@@ -68,8 +68,8 @@ constexpr std::array<wire::Member<NoBody>, 0> kNoMembers{};
 void list_dead_letters(DeadLetterContext& context, Call call) {
   auto query = read_query(call);
   if (!query) return call.answer.send_error(query.error());
-  do_later(call, [&records = context.records, query = *std::move(query)](Answer& answer) {
-    tell_page(answer, records.list_dead_letters(query));
+  do_later(call, [&store = context.store, query = *std::move(query)](Answer& answer) {
+    tell_page(answer, store.list_dead_letters(query));
   });
 }
 
@@ -79,13 +79,13 @@ void find_dead_letter(DeadLetterContext& context, Call call) {
   const auto query = read_members_query(call);
   if (!query) return call.answer.send_error(query.error());
   do_later(call,
-           [&records = context.records, tenant = *std::move(tenant), id = id_of(call), query = *query](Answer& answer) {
-             const auto entry = records.find_dead_letter(tenant, id);
+           [&store = context.store, tenant = *std::move(tenant), id = id_of(call), query = *query](Answer& answer) {
+             const auto entry = store.find_dead_letter(tenant, id);
              if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
-             auto members = records.list_members(id, query.limit, query.after);
+             auto members = store.list_members(id, query.limit, query.after);
              if (!members) return answer.send_error(members.error());
              const bool more = members->size() == query.limit;
-             const std::string next = more ? write_place(place_of(members->back())) : std::string();
+             const std::string next = more ? write_position(position_of(members->back())) : std::string();
              const wire::MembersPage page{*std::move(members), next};
              tell_entry(answer, entry, &page);
            });
@@ -96,8 +96,8 @@ void acknowledge_dead_letter(DeadLetterContext& context, Call call) {
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
   do_later(call,
-           [&records = context.records, tenant = *std::move(tenant), id = id_of(call), actor = call.principal->name](
-               Answer& answer) { tell_entry(answer, records.acknowledge(tenant, id, actor), nullptr); });
+           [&store = context.store, tenant = *std::move(tenant), id = id_of(call), actor = call.principal->name](
+               Answer& answer) { tell_entry(answer, store.acknowledge(tenant, id, actor), nullptr); });
 }
 
 }  // namespace latchkey::api

@@ -47,7 +47,7 @@ void tell_tally(Answer& answer, const Tally& tally) {
 void move_members(DeadLetterContext& context, LetterMove wish, Answer& answer) {
   Tally tally;
   do {
-    const auto moved = context.records.move_dead_letter(wish);
+    const auto moved = context.store.move_dead_letter(wish);
     if (!moved) return answer.send_error(moved.error());
     if (!*moved) return answer.send_error({Code::NOT_FOUND, ""});
     for (const MemberMoved& member : (*moved)->members) {

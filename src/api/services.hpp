@@ -11,7 +11,7 @@ namespace latchkey::api {
 // Outlives every call: callbacks of the store refer to it.
 struct Services {
   explicit Services(Store& the_store)
-      : store(the_store), tokens(store.records()), blocking_pool(store.reads_block() ? kBlockingReadThreads : 1) {}
+      : store(the_store), tokens(store), blocking_pool(store.reads_block() ? kBlockingReadThreads : 1) {}
 
   // A remote store has one read connection for each of these threads.
   static constexpr unsigned kBlockingReadThreads = 8;

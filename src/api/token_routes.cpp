@@ -60,7 +60,7 @@ bool may_manage(const Principal& principal, Role role, const std::vector<std::st
 
 void add_token(TokenContext& context, TokenRecord record, const std::string& whole, Answer& answer) {
   record.created_at = context.store.now();
-  if (const auto added = context.store.records().add_token(record); !added) return answer.send_error(added.error());
+  if (const auto added = context.store.add_token(record); !added) return answer.send_error(added.error());
   if (const auto fresh = context.tokens.refresh(); !fresh) return answer.send_error(fresh.error());
   std::string text;
   wire::append_token(text, record, whole);
@@ -68,12 +68,12 @@ void add_token(TokenContext& context, TokenRecord record, const std::string& who
 }
 
 void remove_token(TokenContext& context, const Principal& principal, const std::string& id, Answer& answer) {
-  const auto tokens = context.store.records().list_tokens();
+  const auto tokens = context.store.list_tokens();
   if (!tokens) return answer.send_error(tokens.error());
   const auto known = std::ranges::find(*tokens, id, &TokenRecord::id);
   if (known == tokens->end() || !may_manage(principal, known->role, known->tenants))
     return answer.send_error({Code::NOT_FOUND, ""});
-  const auto revoked = context.store.records().revoke_token(id);
+  const auto revoked = context.store.revoke_token(id);
   // Reject the token even if the revocation may have failed: a revoked token must not go on working. If it did fail,
   // the token is accepted again after the next successful refresh.
   context.tokens.forget(id);
@@ -85,7 +85,7 @@ void remove_token(TokenContext& context, const Principal& principal, const std::
 
 void list_tokens(TokenContext& context, Call call) {
   do_later(call, [&context, principal = call.principal](Answer& answer) {
-    const auto tokens = context.store.records().list_tokens();
+    const auto tokens = context.store.list_tokens();
     if (!tokens) return answer.send_error(tokens.error());
     std::string text = R"({"items":[)";
     for (const TokenRecord& token : *tokens) {

@@ -4,7 +4,7 @@
 
 namespace latchkey::api {
 
-Waiters::Waiters(Store& store, Clock& clock, Duration look_again)
+Waiters::Waiters(RunReader& store, Clock& clock, Duration look_again)
     : store_(store), clock_(clock), look_again_(look_again), thread_([this] { run(); }) {}
 
 void Waiters::add(std::optional<std::string> tenant, RunId id, Duration span, Wake wake) {

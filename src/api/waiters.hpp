@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "store/store.hpp"
+#include "store/run_reader.hpp"
 
 namespace latchkey::api {
 
@@ -23,7 +23,7 @@ class Waiters {
   // The run as it stands; none when it is gone; or the store's error. Called on the waiters' own thread.
   using Wake = std::move_only_function<void(Result<std::optional<Run>>)>;
 
-  Waiters(Store& store, Clock& clock, Duration look_again = std::chrono::milliseconds{250});
+  Waiters(RunReader& store, Clock& clock, Duration look_again = std::chrono::milliseconds{250});
   ~Waiters() { close(); }
 
   void add(std::optional<std::string> tenant, RunId id, Duration span, Wake wake);
@@ -48,7 +48,7 @@ class Waiters {
   // Looks at those in looking_ and keeps the ones that go on waiting.
   void look(Duration now, bool last);
 
-  Store& store_;
+  RunReader& store_;
   Clock& clock_;
   const Duration look_again_;
   std::mutex mutex_;

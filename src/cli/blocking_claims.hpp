@@ -19,7 +19,7 @@ class BlockingClaims {
 };
 
 // One call after the other. The destructor waits for the call in hand.
-class ClaimsOnThread final : public Claims {
+class ClaimsOnThread final : public ClaimStore {
  public:
   explicit ClaimsOnThread(BlockingClaims& claims) : claims_(claims) {}
   ~ClaimsOnThread() override { thread_.join(); }

@@ -73,13 +73,13 @@ Result<Run> EmbeddedOperatorClient::move_run(RunId id, Move move) {
 }
 
 Result<DeadLetterPage> EmbeddedOperatorClient::list_dead_letters(const DeadLetterQuery& query) {
-  return use<DeadLetterPage>([&](Store& store) { return store.records().list_dead_letters(query); });
+  return use<DeadLetterPage>([&](Store& store) { return store.list_dead_letters(query); });
 }
 
 // A page at a time, so that others may use the store in between.
 Result<DeadLetterWhole> EmbeddedOperatorClient::find_dead_letter(Uuid id) {
   auto entry = use<DeadLetter>([&](Store& store) -> Result<DeadLetter> {
-    auto found = store.records().find_dead_letter(tenant_, id);
+    auto found = store.find_dead_letter(tenant_, id);
     if (!found) return std::unexpected(found.error());
     if (!*found) return nothing("dead letter", id);
     return **std::move(found);
@@ -88,8 +88,8 @@ Result<DeadLetterWhole> EmbeddedOperatorClient::find_dead_letter(Uuid id) {
   DeadLetterWhole whole{*std::move(entry), {}};
   using Members = std::vector<DeadLetterMember>;
   for (;;) {
-    const MemberPlace after = whole.members.empty() ? MemberPlace{} : place_of(whole.members.back());
-    auto page = use<Members>([&](Store& store) { return store.records().list_members(id, kMembersPage, after); });
+    const MemberPosition after = whole.members.empty() ? MemberPosition{} : position_of(whole.members.back());
+    auto page = use<Members>([&](Store& store) { return store.list_members(id, kMembersPage, after); });
     if (!page) return std::unexpected(page.error());
     std::ranges::move(*page, std::back_inserter(whole.members));
     if (page->size() < kMembersPage) return whole;
@@ -98,7 +98,7 @@ Result<DeadLetterWhole> EmbeddedOperatorClient::find_dead_letter(Uuid id) {
 
 Result<DeadLetter> EmbeddedOperatorClient::acknowledge(Uuid id, const std::string& actor) {
   return use<DeadLetter>([&](Store& store) -> Result<DeadLetter> {
-    auto entry = store.records().acknowledge(tenant_, id, actor);
+    auto entry = store.acknowledge(tenant_, id, actor);
     if (!entry) return std::unexpected(entry.error());
     if (!*entry) return nothing("dead letter", id);
     return **std::move(entry);
@@ -114,7 +114,7 @@ Result<MembersMoved> EmbeddedOperatorClient::move_members(Uuid letter, const Dea
   MembersMoved all;
   do {
     const auto moved = use<LetterMoved>([&](Store& store) -> Result<LetterMoved> {
-      auto part = store.records().move_dead_letter(slice);
+      auto part = store.move_dead_letter(slice);
       if (!part) return std::unexpected(part.error());
       if (!*part) return nothing("dead letter", letter);
       return **std::move(part);

@@ -21,9 +21,9 @@ struct TellingSettings {
   Duration settle_patience{};
 };
 
-class ProgressReportingClaims final : public Claims {
+class ProgressReportingClaims final : public ClaimStore {
  public:
-  ProgressReportingClaims(Claims& claims, const RunReport& report, TellingSettings settings)
+  ProgressReportingClaims(ClaimStore& claims, const RunReport& report, TellingSettings settings)
       : claims_(claims), report_(report), settings_(settings) {}
 
   void claim(ClaimRequest request, Done<ClaimReply> done) override;
@@ -46,7 +46,7 @@ class ProgressReportingClaims final : public Claims {
   void tell_unsettled(const Error& error);
   void tell_settled();
 
-  Claims& claims_;
+  ClaimStore& claims_;
   const RunReport& report_;
   TellingSettings settings_;
   std::optional<Duration> waiting_since_;

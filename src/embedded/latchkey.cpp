@@ -101,9 +101,9 @@ void refuse_inside(const SqliteStore& store) {
 }
 
 // Claims whose settlement runs the user's callable, in the transaction that records its result.
-class TransactionalClaims final : public Claims {
+class TransactionalClaims final : public ClaimStore {
  public:
-  TransactionalClaims(Claims& claims, SqliteStore& store, const std::function<std::string(Transaction&)>& effect)
+  TransactionalClaims(ClaimStore& claims, SqliteStore& store, const std::function<std::string(Transaction&)>& effect)
       : claims_(claims), store_(store), effect_(effect) {}
 
   void claim(ClaimRequest request, Done<ClaimReply> done) override {
@@ -140,7 +140,7 @@ class TransactionalClaims final : public Claims {
   }
 
  private:
-  Claims& claims_;
+  ClaimStore& claims_;
   SqliteStore& store_;
   const std::function<std::string(Transaction&)>& effect_;
   std::shared_ptr<std::atomic<bool>> ended_transaction_ = std::make_shared<std::atomic<bool>>(false);

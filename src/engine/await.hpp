@@ -55,20 +55,20 @@ Task<Result<T>> await_reply(Start start) {
       asio::use_awaitable, std::move(start));
 }
 
-inline Task<Result<ClaimReply>> claim(Claims& claims, ClaimRequest request) {
+inline Task<Result<ClaimReply>> claim(ClaimStore& claims, ClaimRequest request) {
   return await_reply<ClaimReply>([&claims, request = std::move(request)](Done<ClaimReply> done) mutable {
     claims.claim(std::move(request), std::move(done));
   });
 }
 
-inline Task<Result<std::vector<ExtendReply>>> extend(Claims& claims, std::vector<ExtendRequest> requests) {
+inline Task<Result<std::vector<ExtendReply>>> extend(ClaimStore& claims, std::vector<ExtendRequest> requests) {
   return await_reply<std::vector<ExtendReply>>(
       [&claims, requests = std::move(requests)](Done<std::vector<ExtendReply>> done) mutable {
         claims.extend(std::move(requests), std::move(done));
       });
 }
 
-inline Task<Result<std::vector<SettleReply>>> settle(Claims& claims, std::vector<SettleRequest> requests) {
+inline Task<Result<std::vector<SettleReply>>> settle(ClaimStore& claims, std::vector<SettleRequest> requests) {
   return await_reply<std::vector<SettleReply>>(
       [&claims, requests = std::move(requests)](Done<std::vector<SettleReply>> done) mutable {
         claims.settle(std::move(requests), std::move(done));

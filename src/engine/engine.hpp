@@ -40,7 +40,7 @@ struct KeyAnswer {
   Duplicates suppressed;
 };
 
-class Engine final : public Claims {
+class Engine final : public ClaimStore {
  public:
   Engine(Store& store, Clock& clock, EngineSettings settings);
 

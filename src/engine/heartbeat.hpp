@@ -10,7 +10,7 @@ namespace latchkey {
 class Heartbeat {
  public:
   // `good_until` by the monotonic clock.
-  Heartbeat(Claims& claims, Clock& clock, const Won& won, Duration lease, Duration good_until)
+  Heartbeat(ClaimStore& claims, Clock& clock, const Won& won, Duration lease, Duration good_until)
       : claims_(claims),
         clock_(clock),
         run_(won.run.id()),
@@ -34,7 +34,7 @@ class Heartbeat {
   Task<void> beat_on(SideEffect& effect);
   void stop_if_needed(SideEffect& effect);
 
-  Claims& claims_;
+  ClaimStore& claims_;
   Clock& clock_;
   RunId run_;
   std::string tenant_;

@@ -39,7 +39,8 @@ struct AskAgain {
 
 class Call {
  public:
-  Call(Claims& claims, Clock& clock, Random& random, ClaimRequest request, SideEffect& effect, RunOnceSettings settings)
+  Call(ClaimStore& claims, Clock& clock, Random& random, ClaimRequest request, SideEffect& effect,
+       RunOnceSettings settings)
       : claims_(claims),
         clock_(clock),
         random_(random),
@@ -209,7 +210,7 @@ class Call {
     return Release{};
   }
 
-  Claims& claims_;
+  ClaimStore& claims_;
   Clock& clock_;
   Random& random_;
   ClaimRequest request_;
@@ -224,7 +225,7 @@ class Call {
 
 }  // namespace
 
-Task<Result<RunOnceReply>> run_once(Claims& claims, Clock& clock, Random& random, ClaimRequest request,
+Task<Result<RunOnceReply>> run_once(ClaimStore& claims, Clock& clock, Random& random, ClaimRequest request,
                                     SideEffect& effect, RunOnceSettings settings) {
   Call call(claims, clock, random, std::move(request), effect, settings);
   co_return co_await call.run();

@@ -84,7 +84,7 @@ struct LostLease {
 using RunOnceReply = std::variant<Ran, LostLease, Replay, Busy, NotDue, InDoubtReply, Mismatch>;
 
 // `request.claim` names the first try's claim; nil: one is drawn.
-Task<Result<RunOnceReply>> run_once(Claims& claims, Clock& clock, Random& random, ClaimRequest request,
+Task<Result<RunOnceReply>> run_once(ClaimStore& claims, Clock& clock, Random& random, ClaimRequest request,
                                     SideEffect& effect, RunOnceSettings settings);
 
 }  // namespace latchkey

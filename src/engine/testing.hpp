@@ -54,9 +54,9 @@ class LeapingClock final : public Clock {
 };
 
 // Does what it is asked, but loses the next replies.
-class FlakyClaims final : public Claims {
+class FlakyClaims final : public ClaimStore {
  public:
-  explicit FlakyClaims(Claims& claims) : claims_(claims) {}
+  explicit FlakyClaims(ClaimStore& claims) : claims_(claims) {}
   void claim(ClaimRequest request, Done<ClaimReply> done) override {
     claim_ids.push_back(request.claim);
     claims_.claim(std::move(request), lossy(std::move(done)));
@@ -86,7 +86,7 @@ class FlakyClaims final : public Claims {
       done(fail(lose_replies % 2 == 0 ? Code::REPLY_LOST : Code::STORE_UNAVAILABLE, "no reply"));
     };
   }
-  Claims& claims_;
+  ClaimStore& claims_;
 };
 
 struct Bench {

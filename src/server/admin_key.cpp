@@ -70,7 +70,7 @@ Result<void> ensure_admin_key(const std::string& path, Store& store, Random& ran
   const auto parts = api::parse_token(*token);
   if (!parts) return fail(Code::STORE_FORMAT, path + " holds no token; move it away and a new one is made");
   warn_if_readable(path);
-  const auto known = store.records().list_tokens();
+  const auto known = store.list_tokens();
   if (!known) return std::unexpected(known.error());
   const auto kept = std::ranges::find(*known, parts->id, &TokenRecord::id);
   if (kept != known->end()) {
@@ -80,7 +80,7 @@ Result<void> ensure_admin_key(const std::string& path, Store& store, Random& ran
     return {};
   }
   TokenRecord record{std::string(parts->id), parts->secret_hash, "admin.key", Role::admin, {}, store.now()};
-  if (const auto added = store.records().add_token(record); !added) return std::unexpected(added.error());
+  if (const auto added = store.add_token(record); !added) return std::unexpected(added.error());
   return {};
 }
 

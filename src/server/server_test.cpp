@@ -57,22 +57,22 @@ TEST_F(AdminKey, IsMadeOnce) {
   EXPECT_EQ(facts.st_mode & 0777, 0600u);
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
   EXPECT_EQ(token(), first);
-  EXPECT_EQ(store->records().list_tokens()->size(), 1u);
+  EXPECT_EQ(store->list_tokens()->size(), 1u);
 }
 
 TEST_F(AdminKey, IsMadeKnownToANewStore) {
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
   reopen("b.db");
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
-  EXPECT_EQ(store->records().list_tokens()->at(0).id, api::parse_token(token())->id);
+  EXPECT_EQ(store->list_tokens()->at(0).id, api::parse_token(token())->id);
 }
 
 TEST_F(AdminKey, StaysRevoked) {
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
   const std::string text = token();
-  ASSERT_TRUE(store->records().revoke_token(std::string(api::parse_token(text)->id)).value());
+  ASSERT_TRUE(store->revoke_token(std::string(api::parse_token(text)->id)).value());
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
-  EXPECT_TRUE(store->records().list_tokens()->at(0).revoked_at);
+  EXPECT_TRUE(store->list_tokens()->at(0).revoked_at);
 }
 
 TEST_F(AdminKey, IsNeverWrittenOver) {

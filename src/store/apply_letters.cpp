@@ -56,9 +56,10 @@ std::optional<LetterMoved> apply_letter_move(Applying with, const LetterMove& wi
                                    : MemberMoved{id, false, Error{Code::NOT_FOUND, "no member of the dead letter"}});
   }
   if (!wish.runs.empty()) return moved;
-  const auto slice = with.tables.list_members(letter->id, read_place(wish.cursor).value_or(MemberPlace{}), wish.limit);
+  const auto slice =
+      with.tables.list_members(letter->id, read_position(wish.cursor).value_or(MemberPosition{}), wish.limit);
   for (const DeadLetterMember& member : slice) moved.members.push_back(move_member(with, wish, member));
-  if (!slice.empty() && slice.size() == wish.limit) moved.next = write_place(place_of(slice.back()));
+  if (!slice.empty() && slice.size() == wish.limit) moved.next = write_position(position_of(slice.back()));
   return moved;
 }
 

@@ -57,16 +57,16 @@ std::string write_cursor(std::uint64_t counter) {
 
 Error bad_cursor() { return {Code::INVALID_ARGUMENT, "`cursor` must be the `next` of the page before"}; }
 
-std::optional<MemberPlace> read_place(std::string_view cursor) {
-  if (cursor.empty()) return MemberPlace{};
+std::optional<MemberPosition> read_position(std::string_view cursor) {
+  if (cursor.empty()) return MemberPosition{};
   const std::size_t dot = cursor.find('.');
   if (dot == cursor.npos) return std::nullopt;
   const auto counter = parse(cursor.substr(0, dot)), generation = parse(cursor.substr(dot + 1));
   if (!counter || !generation || *generation > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
-  return MemberPlace{*counter, static_cast<std::uint32_t>(*generation)};
+  return MemberPosition{*counter, static_cast<std::uint32_t>(*generation)};
 }
 
-std::string write_place(const MemberPlace& place) {
+std::string write_position(const MemberPosition& place) {
   return write_cursor(place.counter) + "." + write_cursor(place.generation);
 }
 

@@ -25,8 +25,8 @@ std::string write_cursor(std::uint64_t counter);
 // INVALID_ARGUMENT, for a cursor that is none of ours.
 Error bad_cursor();
 // The same for a place among a dead letter's members: an empty one starts before the first, none is ours otherwise.
-std::optional<MemberPlace> read_place(std::string_view cursor);
-std::string write_place(const MemberPlace& place);
+std::optional<MemberPosition> read_position(std::string_view cursor);
+std::string write_position(const MemberPosition& place);
 
 DeadLetterMember describe_member(const Run& failed);
 DeadLetter open_entry(Uuid id, const Run& failed);

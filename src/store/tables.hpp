@@ -73,7 +73,7 @@ class Tables {
   // Of this tenant, where one is named: another's is not there, whoever holds it.
   virtual std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) = 0;
   // The entry's members behind `after`, in the order of their place; without their steps.
-  virtual std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) = 0;
+  virtual std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) = 0;
   // The run's latest generation that is a member of the entry.
   virtual std::optional<DeadLetterMember> find_member(Uuid dead_letter, RunId run) = 0;
   // False when a step of this kind is there already.

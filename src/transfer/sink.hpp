@@ -2,8 +2,9 @@
 // letters from the newest with their members by place, tokens by id.
 #pragma once
 
-#include "store/records.hpp"
+#include "store/dead_letters.hpp"
 #include "store/store.hpp"
+#include "store/token_store.hpp"
 
 namespace latchkey::transfer {
 

@@ -81,7 +81,7 @@ void Source::walk(Sink& into) {
 }
 
 std::vector<TokenRecord> Source::list_tokens() {
-  auto tokens = store_->records().list_tokens();
+  auto tokens = store_->list_tokens();
   if (!tokens) throw MigrationError(tokens.error().code, tokens.error().detail);
   return std::move(*tokens);
 }

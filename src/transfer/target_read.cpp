@@ -71,7 +71,7 @@ void Target::read_letters(Sink& into) {
 }
 
 void Target::read_members(const DeadLetter& letter, Sink& into) {
-  MemberPlace after;
+  MemberPosition after;
   while (true) {
     const auto from = [&] {
       return Params()
@@ -101,7 +101,7 @@ void Target::read_members(const DeadLetter& letter, Sink& into) {
       DeadLetterMember member = pg::read_member(rows, row);
       member.steps = taken[{member.run, member.generation}];
       into.add_member(member, letter);
-      after = latchkey::place_of(member);
+      after = latchkey::position_of(member);
     }
     if (rows.size() < kRowsAtOnce) return;
   }

@@ -35,23 +35,23 @@ void walk_runs(Store& store, Sink& into) {
   } while (!query.cursor.empty());
 }
 
-void walk_members(Records& records, const DeadLetter& letter, Sink& into) {
-  MemberPlace after;
+void walk_members(OperatorStore& store, const DeadLetter& letter, Sink& into) {
+  MemberPosition after;
   while (true) {
-    const auto members = require(records.list_members(letter.id, kPage, after));
+    const auto members = require(store.list_members(letter.id, kPage, after));
     for (const DeadLetterMember& member : members) into.add_member(member, letter);
     if (members.size() < kPage) return;
-    after = place_of(members.back());
+    after = position_of(members.back());
   }
 }
 
-void walk_letters(Records& records, Sink& into) {
+void walk_letters(OperatorStore& store, Sink& into) {
   DeadLetterQuery query{.with_acknowledged = true, .limit = kPage};
   do {
-    const DeadLetterPage page = require(records.list_dead_letters(query));
+    const DeadLetterPage page = require(store.list_dead_letters(query));
     for (const DeadLetter& letter : page.entries) {
       into.add_letter(letter);
-      walk_members(records, letter, into);
+      walk_members(store, letter, into);
     }
     query.cursor = page.next;
   } while (!query.cursor.empty());
@@ -61,8 +61,8 @@ void walk_letters(Records& records, Sink& into) {
 
 void walk(Store& store, Sink& into) {
   walk_runs(store, into);
-  walk_letters(store.records(), into);
-  auto tokens = require(store.records().list_tokens());
+  walk_letters(store, into);
+  auto tokens = require(store.list_tokens());
   std::ranges::sort(tokens, {}, &TokenRecord::id);  // not by a database's collation
   for (const TokenRecord& token : tokens) into.add_token(token);
 }

@@ -4,8 +4,9 @@
 #include <string>
 
 #include "model/run.hpp"
+#include "store/dead_letters.hpp"
+#include "store/token_store.hpp"
 #include "store/duplicates.hpp"
-#include "store/records.hpp"
 
 namespace latchkey::wire {
 

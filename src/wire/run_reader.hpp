@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/run.hpp"
-#include "store/records.hpp"
+#include "store/dead_letters.hpp"
 
 namespace latchkey::wire {
 

@@ -22,8 +22,8 @@ class Chains : public StoreTest {
   Status status(const Run& run) { return find(run.id()).status(); }
   std::size_t dead_members() {
     std::size_t members = 0;
-    for (const auto& entry : records().list_dead_letters({}).value().entries)
-      members += records().list_members(entry.id, 100).value().size();
+    for (const auto& entry : store().list_dead_letters({}).value().entries)
+      members += store().list_members(entry.id, 100).value().size();
     return members;
   }
 };

@@ -255,7 +255,7 @@ TEST_P(Claiming, UsedUpTriesLeaveADeadLetterBeforeTheNextGeneration) {
   const Won second = win(request);
   EXPECT_EQ(second.run.id(), first.run.id());
   EXPECT_EQ(second.run.generation, 2u);
-  const auto letters = records().list_dead_letters({}).value();
+  const auto letters = store().list_dead_letters({}).value();
   ASSERT_EQ(letters.entries.size(), 1u);
   EXPECT_EQ(letters.entries[0].code, "OUTCOME_UNKNOWN");
 }

@@ -216,7 +216,7 @@ TEST_P(Jobs, NoRetryStartsAfterTheTotal) {
   advance(1min + 1ms);  // no worker came
   EXPECT_TRUE(take_up_to(10).empty());
   EXPECT_EQ(find(run.id()).as<Failed>()->code, "MAX_RETRIES_EXCEEDED");
-  EXPECT_EQ(records().list_dead_letters({}).value().entries.size(), 1u);
+  EXPECT_EQ(store().list_dead_letters({}).value().entries.size(), 1u);
 }
 
 TEST_P(Jobs, AnEnqueueDoesNotWaitForTheSweeper) {

@@ -26,8 +26,8 @@ TEST_P(Leases, FencesRiseOverEverything) {
   rises(third);
   end(third);
   advance(24h * 40);
-  for (const auto& entry : records().list_dead_letters({}).value().entries)
-    records().acknowledge({}, entry.id, "me").value();
+  for (const auto& entry : store().list_dead_letters({}).value().entries)
+    store().acknowledge({}, entry.id, "me").value();
   verbs().purge();
   rises(win());  // over the purge
   add(a_job("j"));

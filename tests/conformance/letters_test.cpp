@@ -7,11 +7,11 @@ namespace {
 class LetterMoves : public StoreTest {
  protected:
   Settled fail_one(const std::string& key) { return end(win(a_claim(key)), permanent()); }
-  LetterMoved moved(LetterMove wish) { return records().move_dead_letter(wish).value().value(); }
+  LetterMoved moved(LetterMove wish) { return store().move_dead_letter(wish).value().value(); }
   LetterMove wish(Uuid letter, Move move) {
     return {.letter = letter, .move = std::move(move), .by = "ada", .note = "n"};
   }
-  std::vector<DeadLetterMember> members(Uuid letter) { return records().list_members(letter, 100).value(); }
+  std::vector<DeadLetterMember> members(Uuid letter) { return store().list_members(letter, 100).value(); }
   static int changed(const LetterMoved& moved) {
     return static_cast<int>(std::ranges::count(moved.members, true, &MemberMoved::changed));
   }
@@ -25,11 +25,11 @@ TEST_P(LetterMoves, MembersAreListedPageByPage) {
   const auto all = members(letter);
   ASSERT_EQ(all.size(), 5u);
   std::vector<std::pair<RunId, std::uint32_t>> seen;
-  for (MemberPlace after{};;) {
-    const auto page = records().list_members(letter, 2, after).value();
+  for (MemberPosition after{};;) {
+    const auto page = store().list_members(letter, 2, after).value();
     for (const DeadLetterMember& member : page) seen.emplace_back(member.run, member.generation);
     if (page.size() < 2) break;
-    after = place_of(page.back());
+    after = position_of(page.back());
   }
   using Seen = std::vector<std::pair<RunId, std::uint32_t>>;
   EXPECT_EQ(seen, (Seen{{failed[0], 1}, {failed[1], 1}, {failed[1], 2}, {failed[2], 1}, {failed[3], 1}}));
@@ -104,7 +104,7 @@ TEST_P(LetterMoves, AnEarlierFailureOfTheSameRunIsLeftToTheLater) {
 
 TEST_P(LetterMoves, ALaterFailureOfAnotherEntryIsNotMeant) {
   const Settled first = fail_one("a");
-  records().acknowledge({}, *first.dead_letter, "ada").value();
+  store().acknowledge({}, *first.dead_letter, "ada").value();
   const Settled second = fail_one("a");
   ASSERT_NE(first.dead_letter, second.dead_letter);
   EXPECT_EQ(moved(wish(*first.dead_letter, ResolveCompleted{"x"})).members[0].refused.value().code, Code::MOVE_REFUSED);
@@ -169,8 +169,8 @@ TEST_P(LetterMoves, ForeignAndUnknownEntriesDoNotExist) {
   const Settled a = fail_one("a");
   LetterMove foreign = wish(*a.dead_letter, RetryByHand{});
   foreign.tenant = "globex";
-  EXPECT_FALSE(records().move_dead_letter(foreign).value());
-  EXPECT_FALSE(records().move_dead_letter(wish(id_of(99), RetryByHand{})).value());
+  EXPECT_FALSE(store().move_dead_letter(foreign).value());
+  EXPECT_FALSE(store().move_dead_letter(wish(id_of(99), RetryByHand{})).value());
   EXPECT_EQ(find(a.run.id()).status(), Status::failed);
 }
 
@@ -184,24 +184,24 @@ TEST_P(LetterMoves, AcknowledgedEntriesGoWithTheLastOfTheirRuns) {
   advance(24h * 11);
   verbs().purge();
   EXPECT_FALSE(is_gone(a.run.id())) << "nobody has read it";
-  records().acknowledge({}, letter, "ada").value();
+  store().acknowledge({}, letter, "ada").value();
   verbs().purge();
   EXPECT_TRUE(is_gone(a.run.id()));
   EXPECT_FALSE(is_gone(b.run.id())) << "its retention is not over";
   ASSERT_EQ(members(letter).size(), 1u);
   EXPECT_EQ(members(letter)[0].run, b.run.id());
-  EXPECT_TRUE(records().find_dead_letter({}, letter).value());
+  EXPECT_TRUE(store().find_dead_letter({}, letter).value());
   advance(24h * 20);
   verbs().purge();
   EXPECT_TRUE(is_gone(b.run.id()));
   EXPECT_TRUE(members(letter).empty());
-  EXPECT_FALSE(records().find_dead_letter({}, letter).value());
-  EXPECT_TRUE(records().list_dead_letters({.with_acknowledged = true}).value().entries.empty());
+  EXPECT_FALSE(store().find_dead_letter({}, letter).value());
+  EXPECT_TRUE(store().list_dead_letters({.with_acknowledged = true}).value().entries.empty());
 }
 
 TEST_P(LetterMoves, ACursorThatIsNoneOfOursIsRefused) {
   for (const char* cursor : {"x", "-1", "1 ", "ffffffffffffffff", "1.2"}) {
-    EXPECT_EQ(records().list_dead_letters({.cursor = cursor}).error().code, Code::INVALID_ARGUMENT) << cursor;
+    EXPECT_EQ(store().list_dead_letters({.cursor = cursor}).error().code, Code::INVALID_ARGUMENT) << cursor;
     EXPECT_EQ(store().list({.cursor = cursor}).error().code, Code::INVALID_ARGUMENT) << cursor;
   }
 }

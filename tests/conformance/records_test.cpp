@@ -14,7 +14,7 @@ class DeadLetters : public StoreTest {
     return end(win(request), permanent(message));
   }
   std::vector<DeadLetter> letters(DeadLetterQuery query = {}) {
-    return records().list_dead_letters(query).value().entries;
+    return store().list_dead_letters(query).value().entries;
   }
 };
 LK_CONFORMANCE(DeadLetters);
@@ -33,31 +33,31 @@ TEST_P(DeadLetters, FailuresOfAFunctionAreOneEntry) {
   EXPECT_EQ(entry.latest_run, second.run.id());
   EXPECT_EQ(entry.opened_at, now() - 1s);
   EXPECT_EQ(entry.updated_at, now());
-  const auto members = records().list_members(entry.id, 10).value();
+  const auto members = store().list_members(entry.id, 10).value();
   ASSERT_EQ(members.size(), 2u);
   EXPECT_EQ(members[0].run, first.run.id());
   EXPECT_EQ(members[0].key, "a");
   EXPECT_EQ(members[0].reason, "one");
   EXPECT_EQ(members[0].attempts, 1u);
   EXPECT_EQ(members[0].effect, Effect::none);
-  EXPECT_EQ(records().list_members(entry.id, 1).value().size(), 1u);
+  EXPECT_EQ(store().list_members(entry.id, 1).value().size(), 1u);
 }
 
 TEST_P(DeadLetters, EveryGenerationIsAMember) {
   fail_one("a", "one");
   const Settled second = fail_one("a", "two");
   EXPECT_EQ(second.run.generation, 2u);
-  EXPECT_EQ(records().list_members(*second.dead_letter, 10).value().size(), 2u);
+  EXPECT_EQ(store().list_members(*second.dead_letter, 10).value().size(), 2u);
 }
 
 TEST_P(DeadLetters, AcknowledgingIsKeptAndTheNextFailureOpensAnother) {
   const Settled first = fail_one("a", "one");
-  const auto read = records().acknowledge({}, *first.dead_letter, "ada").value();
+  const auto read = store().acknowledge({}, *first.dead_letter, "ada").value();
   ASSERT_TRUE(read);
   EXPECT_EQ(read->acknowledged_by, "ada");
   EXPECT_EQ(read->acknowledged_at, now());
   advance(1s);
-  const auto again = records().acknowledge({}, *first.dead_letter, "bob").value();
+  const auto again = store().acknowledge({}, *first.dead_letter, "bob").value();
   EXPECT_EQ(again->acknowledged_by, "ada") << "the first stands";
   EXPECT_EQ(again->acknowledged_at, now() - 1s);
   EXPECT_TRUE(letters().empty());
@@ -66,15 +66,15 @@ TEST_P(DeadLetters, AcknowledgingIsKeptAndTheNextFailureOpensAnother) {
   ASSERT_EQ(letters().size(), 1u);
   EXPECT_EQ(letters()[0].count, 1u);
   EXPECT_EQ(letters({.with_acknowledged = true}).size(), 2u);
-  EXPECT_FALSE(records().acknowledge({}, id_of(99), "ada").value());
+  EXPECT_FALSE(store().acknowledge({}, id_of(99), "ada").value());
 }
 
 TEST_P(DeadLetters, ListedLatestFirstInPages) {
   for (const char* function : {"f1", "f2", "f3"}) fail_one("a", "x", function);
-  const auto page = records().list_dead_letters({.limit = 2}).value();
+  const auto page = store().list_dead_letters({.limit = 2}).value();
   ASSERT_EQ(page.entries.size(), 2u);
   EXPECT_EQ(page.entries[0].function, "f3");
-  const auto rest = records().list_dead_letters({.cursor = page.next, .limit = 2}).value();
+  const auto rest = store().list_dead_letters({.cursor = page.next, .limit = 2}).value();
   ASSERT_EQ(rest.entries.size(), 1u);
   EXPECT_EQ(rest.entries[0].function, "f1");
   EXPECT_TRUE(rest.next.empty());
@@ -100,8 +100,8 @@ TEST_P(Tokens, AreKeptAndRevokedOnce) {
                           .tenants = {"acme", "globex"},
                           .created_at = now(),
                           .expires_at = now() + 1h};
-  ASSERT_TRUE(records().add_token(token));
-  auto found = records().list_tokens().value();
+  ASSERT_TRUE(store().add_token(token));
+  auto found = store().list_tokens().value();
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].id, token.id);
   EXPECT_EQ(found[0].secret_hash, token.secret_hash);
@@ -111,13 +111,13 @@ TEST_P(Tokens, AreKeptAndRevokedOnce) {
   EXPECT_EQ(found[0].created_at, token.created_at);
   EXPECT_EQ(found[0].expires_at, token.expires_at);
   EXPECT_FALSE(found[0].revoked_at);
-  EXPECT_TRUE(records().revoke_token(token.id).value());
+  EXPECT_TRUE(store().revoke_token(token.id).value());
   advance(1s);
-  EXPECT_TRUE(records().revoke_token(token.id).value());
-  EXPECT_EQ(records().list_tokens().value()[0].revoked_at, now() - 1s);
-  EXPECT_FALSE(records().revoke_token("nobody").value());
+  EXPECT_TRUE(store().revoke_token(token.id).value());
+  EXPECT_EQ(store().list_tokens().value()[0].revoked_at, now() - 1s);
+  EXPECT_FALSE(store().revoke_token("nobody").value());
   opened().reopen();
-  EXPECT_EQ(records().list_tokens().value().size(), opened().is_durable() ? 1u : 0u);
+  EXPECT_EQ(store().list_tokens().value().size(), opened().is_durable() ? 1u : 0u);
 }
 
 class Counted : public StoreTest {
@@ -152,7 +152,7 @@ TEST_P(Counted, OpenRunsDoubtAndUnreadLetters) {
   EXPECT_EQ(stats().in_doubt, 1u);
   EXPECT_EQ(stats().doubt_since, since + 1s);
   move(second.run.id(), CancelByHand{});
-  records().acknowledge({}, records().list_dead_letters({}).value().entries.at(0).id, "me").value();
+  store().acknowledge({}, store().list_dead_letters({}).value().entries.at(0).id, "me").value();
   EXPECT_EQ(stats(), StoreStats{.queued = 1});
 }
 

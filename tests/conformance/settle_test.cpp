@@ -85,7 +85,7 @@ TEST_P(Settling, RetriesWaitByTheirPolicyAndEndAsADeadLetter) {
   const Settled again = end(last, retryable());
   EXPECT_FALSE(again.changed);
   EXPECT_EQ(again.dead_letter, used_up.dead_letter);
-  const auto members = records().list_members(*used_up.dead_letter, 10).value();
+  const auto members = store().list_members(*used_up.dead_letter, 10).value();
   ASSERT_EQ(members.size(), 1u);
   EXPECT_EQ(members[0].attempts, 4u);
   EXPECT_EQ(members[0].reason, "at last");
@@ -132,7 +132,7 @@ TEST_P(Settling, OfALongMessageTheBeginningIsKept) {
 
   const Settled failed = end(win(a_claim("other")), permanent(wordy.message));
   ASSERT_TRUE(failed.dead_letter);
-  EXPECT_EQ(records().list_members(*failed.dead_letter, 1).value().at(0).reason, doubted.last_error);
+  EXPECT_EQ(store().list_members(*failed.dead_letter, 1).value().at(0).reason, doubted.last_error);
   EXPECT_EQ(move(won.run.id(), ResolveFailed{wordy.message}).run.last_error, doubted.last_error);
 }
 

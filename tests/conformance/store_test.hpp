@@ -39,7 +39,6 @@ class StoreTestBase {
 
   OpenStore& opened() { return *open_; }
   Store& store() { return open_->store(); }
-  Records& records() { return store().records(); }
   Verbs verbs() { return Verbs(store()); }
   void advance(Duration span) { open_->clock().advance(span); }
   Instant now() { return store().now(); }

@@ -59,14 +59,14 @@ TEST_P(Tenants, JobsAreTakenByTheirTenantOnly) {
 
 TEST_P(Tenants, DeadLettersStayInTheirTenant) {
   end(acme, permanent());
-  const auto letters = records().list_dead_letters({.tenant = "acme"}).value().entries;
+  const auto letters = store().list_dead_letters({.tenant = "acme"}).value().entries;
   ASSERT_EQ(letters.size(), 1u);
-  EXPECT_TRUE(records().list_dead_letters({.tenant = "globex"}).value().entries.empty());
-  EXPECT_FALSE(records().find_dead_letter("globex", letters[0].id).value());
-  EXPECT_FALSE(records().acknowledge("globex", letters[0].id, "mallory").value());
-  EXPECT_FALSE(records().find_dead_letter("acme", letters[0].id).value()->acknowledged_at);
+  EXPECT_TRUE(store().list_dead_letters({.tenant = "globex"}).value().entries.empty());
+  EXPECT_FALSE(store().find_dead_letter("globex", letters[0].id).value());
+  EXPECT_FALSE(store().acknowledge("globex", letters[0].id, "mallory").value());
+  EXPECT_FALSE(store().find_dead_letter("acme", letters[0].id).value()->acknowledged_at);
   end(win(a_claim("k", "globex")), permanent());
-  EXPECT_EQ(records().list_dead_letters({.tenant = "globex"}).value().entries.size(), 1u);
+  EXPECT_EQ(store().list_dead_letters({.tenant = "globex"}).value().entries.size(), 1u);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ TEST_P(Sweeping, AJobWithUsedUpTriesFails) {
   const Run job = add(request);
   take_one();
   EXPECT_EQ(*swept_at(job.id(), kDefaultLease).as<Failed>(), (Failed{now(), "OUTCOME_UNKNOWN", Effect::unknown}));
-  EXPECT_EQ(records().list_dead_letters({}).value().entries.size(), 1u);
+  EXPECT_EQ(store().list_dead_letters({}).value().entries.size(), 1u);
 }
 TEST_P(Sweeping, HoldBecomesDoubt) {
   EXPECT_EQ(*swept_at(win_on(OnDoubt::hold).run.id(), kDefaultLease).as<InDoubt>(), InDoubt{now()});
@@ -60,7 +60,7 @@ TEST_P(Sweeping, ATryThatWasGivenBackAndThatNobodyTakesUpSaysSo) {
   const Won won = win();
   end(won, Release{});
   EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "its last try was given back, and nobody came for it within 24 h");
-  EXPECT_EQ(records().list_dead_letters({}).value().entries.at(0).reason, find(won.run.id()).last_error);
+  EXPECT_EQ(store().list_dead_letters({}).value().entries.at(0).reason, find(won.run.id()).last_error);
   move(won.run.id(), RetryByHand{});
   EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "it was opened again, and nobody came for it within 24 h");
 }
@@ -121,8 +121,8 @@ class Purging : public StoreTest {
     throw std::runtime_error("purge never comes to an end");
   }
   void acknowledge_all() {
-    for (const auto& entry : records().list_dead_letters({}).value().entries)
-      records().acknowledge({}, entry.id, "me").value();
+    for (const auto& entry : store().list_dead_letters({}).value().entries)
+      store().acknowledge({}, entry.id, "me").value();
   }
 };
 LK_CONFORMANCE(Purging);
@@ -180,8 +180,7 @@ TEST_P(Purging, AnUnreadDeadLetterIsKept) {
   EXPECT_EQ(purge_all(), 0u);
   acknowledge_all();
   EXPECT_EQ(purge_all(), 1u);
-  EXPECT_TRUE(records().list_dead_letters({.with_acknowledged = true}).value().entries.empty())
-      << "it goes with its run";
+  EXPECT_TRUE(store().list_dead_letters({.with_acknowledged = true}).value().entries.empty()) << "it goes with its run";
 }
 TEST_P(Purging, FailedRunsAreKeptLonger) {
   end(win(), permanent());

@@ -94,12 +94,12 @@ void Script::dead_letter() {
   const Won won = win("b", 3);
   const Run failed = settled(won, Fail{.message = "no such card", .retryable = false});
   EXPECT_EQ(failed.status(), Status::failed);
-  const auto page = walk_.read([](Store& store) { return store.records().list_dead_letters({}); });
+  const auto page = walk_.read([](Store& store) { return store.list_dead_letters({}); });
   ASSERT_EQ(page.entries.size(), 1u);
   EXPECT_EQ(page.entries[0].count, 1u) << "one failure, one member";
   const Uuid id = page.entries[0].id;
   for (int tries = 0; tries < 5; ++tries) {
-    const auto read = walk_.store->records().acknowledge(std::nullopt, id, "pat");
+    const auto read = walk_.store->acknowledge(std::nullopt, id, "pat");
     if (walk_.disk.is_dead()) walk_.crash();
     if (read && *read && (*read)->acknowledged_at) break;
     walk_.clock.advance(2s);
@@ -111,12 +111,12 @@ void Script::dead_letter() {
 void Script::resolve(Uuid letter, RunId run) {
   const LetterMove wish{.letter = letter, .move = ResolveCompleted{"by hand"}, .by = "pat"};
   for (int tries = 0; tries < 5; ++tries) {
-    const auto moved = walk_.store->records().move_dead_letter(wish);
+    const auto moved = walk_.store->move_dead_letter(wish);
     if (walk_.disk.is_dead()) walk_.crash();
     if (moved && *moved) break;
     walk_.clock.advance(2s);
   }
-  const auto members = walk_.read([&](Store& store) { return store.records().list_members(letter, 10); });
+  const auto members = walk_.read([&](Store& store) { return store.list_members(letter, 10); });
   ASSERT_EQ(members.size(), 1u);
   EXPECT_EQ(members.front().steps.size(), 1u);
   const auto found = walk_.read([&](Store& store) { return store.find(std::nullopt, run); });

@@ -19,11 +19,7 @@ class HttpClient : public HttpTest {
   }
 };
 
-<<<<<<< HEAD
-// A server that reads one head per connection, sends the next scripted bytes and closes the connection.
-=======
 // A scripted server: for each connection it reads one head, sends the next script line and closes.
->>>>>>> words1
 class Scripted {
  public:
   explicit Scripted(std::vector<std::string> answers) : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -83,19 +79,11 @@ TEST_F(HttpClient, SendsRequestsAndReadsReplies) {
   EXPECT_EQ(caller.call("PUT", "/", {}, std::string(1024 * 1024, 'x'), 5s)->body.size(), 1024 * 1024 + 6u);
 }
 
-<<<<<<< HEAD
-TEST_F(HttpClient, ReconnectsWhenItsConnectionWasClosed) {
-  start(echo, {.threads = 1, .idle_deadline = 0ms, .tick = 5ms});
-  Client caller = client(port());
-  ASSERT_TRUE(caller.call("POST", "/1", {}, "", 5s));
-  // The server closes idle connections in order. When it has closed this later one, it has closed the client's too.
-=======
 TEST_F(HttpClient, ReconnectsWhenIdleConnectionWasClosed) {
   start(echo, {.threads = 1, .idle_deadline = 0ms, .tick = 5ms});
   Client caller = client(port());
   ASSERT_TRUE(caller.call("POST", "/1", {}, "", 5s));
   // The server closes idle connections in order. The other connection became idle later, so the client's is closed too.
->>>>>>> words1
   RawClient witness(port());
   witness.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   witness.read_all();
@@ -111,11 +99,7 @@ TEST_F(HttpClient, NeverSendsARequestTwice) {
   EXPECT_EQ(server.requests(), 1);
 }
 
-<<<<<<< HEAD
-TEST_F(HttpClient, ReportsAnUnreachableServer) {
-=======
 TEST_F(HttpClient, ReportsRefusedConnection) {
->>>>>>> words1
   std::uint16_t unused = 0;
   {
     start(echo);
@@ -125,19 +109,11 @@ TEST_F(HttpClient, ReportsRefusedConnection) {
   EXPECT_EQ(client(unused).call("GET", "/", {}, "", 5s).error().code, Code::SERVER_UNREACHABLE);
 }
 
-<<<<<<< HEAD
-TEST_F(HttpClient, HasADeadline) {
-  std::promise<Reply> stored;
-  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); });
-  EXPECT_EQ(client(port()).call("GET", "/", {}, "", 50ms).error().code, Code::REPLY_LOST);
-  stored.get_future().get().send({});
-=======
 TEST_F(HttpClient, CallFailsAtItsDeadline) {
   std::promise<Reply> pending;
   start([&](Request&, Reply reply) { pending.set_value(std::move(reply)); });
   EXPECT_EQ(client(port()).call("GET", "/", {}, "", 50ms).error().code, Code::REPLY_LOST);
   pending.get_future().get().send({});
->>>>>>> words1
 }
 
 TEST_F(HttpClient, ReadsEveryKindOfReply) {

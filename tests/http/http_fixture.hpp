@@ -21,11 +21,7 @@ class HttpTest : public ::testing::Test {
   }
   std::uint16_t port() const { return server_->port(); }
 
-<<<<<<< HEAD
-  // The handler of most tests: responds with the method, the target and the body of the request.
-=======
   // The handler of most tests: it replies with the request's method, target and body.
->>>>>>> words1
   static void echo(Request& request, Reply reply) {
     reply.send({.content_type = "text/plain",
                 .body = std::string(request.method) + " " + std::string(request.target) + " " + request.take_body()});
@@ -47,11 +43,7 @@ inline int status_of(const std::string& response) {
 
 inline const std::string kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-<<<<<<< HEAD
-// Short deadlines, for tests that wait until one passes.
-=======
 // Short deadlines, for tests that wait until a deadline passes.
->>>>>>> words1
 inline Settings impatient() {
   using namespace std::chrono_literals;
   return {.head_deadline = 250ms,

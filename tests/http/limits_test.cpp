@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-// Requests and clients that the server rejects: malformed framing, sizes, slow clients, too many clients.
-=======
 // The server's limits: it rejects bad framing and oversized requests, and disconnects slow or excess clients.
->>>>>>> words1
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -27,11 +23,7 @@ TEST_F(HttpLimits, ClosesClientsThatDoNotRead) {
   start([&](Request&, Reply reply) { reply.send({.body = std::string(64 * 1024 * 1024, 'x')}); }, settings);
   RawClient client(port());
   client.send(kGet);
-<<<<<<< HEAD
-  // The deadline of a later connection passes after the first one's. Its end shows that the first one is closed.
-=======
   // The witness starts later and times out; by then the client's write deadline has passed too.
->>>>>>> words1
   RawClient witness(port());
   witness.send("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n");
   EXPECT_EQ(status_of(witness.read_all()), 408);
@@ -83,11 +75,7 @@ TEST_F(HttpLimits, RejectsLargeHeads) {
   EXPECT_EQ(status_of(many.read_response()), 431);
 }
 
-<<<<<<< HEAD
-TEST_F(HttpLimits, TimesOutSlowClients) {
-=======
 TEST_F(HttpLimits, ClosesSlowClients) {
->>>>>>> words1
   start(echo, impatient());
   RawClient slow_head(port());
   slow_head.send("GET / HTTP/1.1\r\nHost:");
@@ -129,21 +117,12 @@ TEST_F(HttpLimits, LimitsConnections) {
 }
 
 TEST_F(HttpLimits, LimitsRequestsInFlight) {
-<<<<<<< HEAD
-  std::promise<Reply> stored;
-  // With one thread, the first request is counted before the second is parsed.
-  start([&](Request&, Reply reply) { stored.set_value(std::move(reply)); }, {.threads = 1, .in_flight_max = 1});
-  RawClient first(port()), second(port());
-  first.send(kGet);
-  Reply reply = stored.get_future().get();
-=======
   std::promise<Reply> pending;
   // There is one thread: it has counted the first request before it reads the second.
   start([&](Request&, Reply reply) { pending.set_value(std::move(reply)); }, {.threads = 1, .in_flight_max = 1});
   RawClient first(port()), second(port());
   first.send(kGet);
   Reply reply = pending.get_future().get();
->>>>>>> words1
   second.send(kGet);
   const std::string refused = second.read_response();
   EXPECT_THAT(refused, HasSubstr("OVERLOADED"));
@@ -152,17 +131,10 @@ TEST_F(HttpLimits, LimitsRequestsInFlight) {
   EXPECT_EQ(body_of(first.read_response()), "done");
 }
 
-<<<<<<< HEAD
-class HttpAfterPause : public HttpTest {
- protected:
-  // The machine's clock, which a test can move forward.
-  class Leaping final : public Clock {
-=======
 class HttpPaused : public HttpTest {
  protected:
   // The machine's clock; `leap` adds elapsed time.
   class LeapingClock final : public Clock {
->>>>>>> words1
    public:
     Instant now() override { return system_.now(); }
     Duration elapsed() override { return system_.elapsed() + Duration{leapt_ms_.load()}; }
@@ -173,30 +145,17 @@ class HttpPaused : public HttpTest {
     SystemClock system_;
     std::atomic<std::int64_t> leapt_ms_{0};
   };
-<<<<<<< HEAD
-  ~HttpAfterPause() override { server_.reset(); }
-=======
   ~HttpPaused() override { server_.reset(); }
->>>>>>> words1
 
   LeapingClock leaping_clock_;
 };
 
-<<<<<<< HEAD
-// As after a SIGSTOP: a client that connected after the pause was not idle during it.
-TEST_F(HttpAfterPause, CountsDeadlinesFromTheRequest) {
-  auto started = Server::start({.threads = 1}, echo, leaping_);
-  ASSERT_TRUE(started) << to_string(started.error());
-  server_ = std::move(*started);
-  // With one thread, the first connection is idle when the second has its response.
-=======
 // After a SIGSTOP or a suspended machine, only connections from before the pause count as idle.
 TEST_F(HttpPaused, NewClientIsNotIdleAfterAPause) {
   auto started = Server::start({.threads = 1}, echo, leaping_clock_);
   ASSERT_TRUE(started) << to_string(started.error());
   server_ = std::move(*started);
   // There is one thread: once the second connection has its reply, the first one is registered as idle.
->>>>>>> words1
   RawClient idle(port()), second(port());
   for (RawClient* each : {&idle, &second}) {
     each->send(kGet);
@@ -206,11 +165,7 @@ TEST_F(HttpPaused, NewClientIsNotIdleAfterAPause) {
   RawClient client(port());
   client.send(kGet);
   EXPECT_EQ(status_of(client.read_response()), 200);
-<<<<<<< HEAD
-  EXPECT_EQ(idle.read_all(), "") << "the server has checked its deadlines, and this one had passed";
-=======
   EXPECT_EQ(idle.read_all(), "") << "the server has checked deadlines, and the old connection's had passed";
->>>>>>> words1
   client.send(kGet);
   EXPECT_EQ(status_of(client.read_response()), 200);
 }

@@ -15,11 +15,7 @@ using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-<<<<<<< HEAD
-// Responds from one thread, in batches, as the writer of a database does after each commit.
-=======
 // Replies from one thread, in batches, as a database's writer does after each commit.
->>>>>>> words1
 class Committer {
  public:
   ~Committer() {
@@ -58,11 +54,7 @@ class Committer {
 
 class HttpServer : public HttpTest {};
 
-<<<<<<< HEAD
-TEST_F(HttpServer, RespondsOnAPersistentConnection) {
-=======
 TEST_F(HttpServer, RepliesAndLeavesConnectionOpen) {
->>>>>>> words1
   start(echo);
   RawClient client(port());
   for (int i = 0; i < 3; ++i) {
@@ -106,11 +98,7 @@ TEST_F(HttpServer, OrdersPipelinedRepliesFromOtherThreads) {
       [&](Request& request, Reply reply) {
         std::string target(request.target);
         if (target.ends_with("0")) return reply.send({.body = std::move(target)});
-<<<<<<< HEAD
-        threads.emplace_back([target, deferred = std::move(reply)] mutable { deferred.send({.body = target}); });
-=======
         threads.emplace_back([target, pending = std::move(reply)] mutable { pending.send({.body = target}); });
->>>>>>> words1
       },
       {.threads = 1});
   RawClient client(port());
@@ -210,26 +198,15 @@ TEST_F(HttpServer, RepliesAfterClientShutsDownItsSide) {
   EXPECT_EQ(body_of(client.read_all()), "GET / ");
 }
 
-<<<<<<< HEAD
-TEST_F(HttpServer, SurvivesClientsThatLeave) {
-  std::promise<Reply> stored;
-  start([&](Request& request, Reply reply) {
-    if (request.path == "/wait") return stored.set_value(std::move(reply));
-=======
 TEST_F(HttpServer, SurvivesClientDisconnects) {
   std::promise<Reply> pending;
   start([&](Request& request, Reply reply) {
     if (request.path == "/wait") return pending.set_value(std::move(reply));
->>>>>>> words1
     echo(request, std::move(reply));
   });
   RawClient leaving(port());
   leaving.send("GET /wait HTTP/1.1\r\nHost: a\r\n\r\n");
-<<<<<<< HEAD
-  Reply reply = stored.get_future().get();
-=======
   Reply reply = pending.get_future().get();
->>>>>>> words1
   leaving.abort();
   reply.send({.body = std::string(1024 * 1024, 'x')});
   for (const char* part : {"", "GET", "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe"}) {
@@ -321,11 +298,7 @@ TEST_F(HttpServer, ListensOnIpv6) {
     EXPECT_NE((*started)->port(), 0);
     return;
   }
-<<<<<<< HEAD
-  // The only valid reason is a machine without IPv6.
-=======
   // The test may be skipped only on a machine without IPv6.
->>>>>>> words1
   EXPECT_EQ(started.error().code, Code::LISTEN_FAILED);
   const int file = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 loopback{};

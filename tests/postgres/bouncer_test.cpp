@@ -35,7 +35,7 @@ TEST_F(PostgresBouncer, TheSameAnswers) {
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].run.id(), job.run.id());
   EXPECT_TRUE(std::get<Settled>(one.settle({{}, job.run.id(), taken[0].fence, permanent()})).dead_letter);
-  EXPECT_EQ(two_->records().list_dead_letters({}).value().entries.size(), 1u);
+  EXPECT_EQ(two_->list_dead_letters({}).value().entries.size(), 1u);
   EXPECT_EQ(two_->list({}).value().runs.size(), 2u);
 }
 

@@ -68,7 +68,7 @@ class PostgresHeld : public PostgresStores {
     }
   }
   std::vector<DeadLetter> letters() {
-    return store_->records().list_dead_letters({.tenant = "a", .with_acknowledged = true}).value().entries;
+    return store_->list_dead_letters({.tenant = "a", .with_acknowledged = true}).value().entries;
   }
   // As the engine does: when one is passed over it is looked at again by itself.
   void sweep_until(std::uint32_t changed) {

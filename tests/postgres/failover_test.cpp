@@ -124,11 +124,10 @@ class PostgresFailover : public PostgresOutages {
     const Uuid letter =
         std::get<Settled>(Verbs(*store).settle({{}, won.run.id(), won.fence, permanent()})).dead_letter.value();
     using Reply = Result<std::optional<DeadLetter>>;
-    const auto reply = interrupt_waiting<Reply>(act, [&] {
-      return std::async(std::launch::async, [&] { return store->records().acknowledge({}, letter, "ann"); });
-    });
+    const auto reply = interrupt_waiting<Reply>(
+        act, [&] { return std::async(std::launch::async, [&] { return store->acknowledge({}, letter, "ann"); }); });
     ASSERT_TRUE(reply) << to_string(reply.error());
-    const auto kept = open(standby_->url())->records().find_dead_letter({}, letter).value().value();
+    const auto kept = open(standby_->url())->find_dead_letter({}, letter).value().value();
     EXPECT_EQ(kept.acknowledged_by, "ann") << "what was acknowledged is lost";
     EXPECT_EQ(kept.acknowledged_at, (*reply)->acknowledged_at);
   }

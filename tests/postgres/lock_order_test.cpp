@@ -67,9 +67,8 @@ TEST_F(PostgresOrder, DeadLettersOfSeveralFunctions) {
         EXPECT_TRUE(std::get<Settled>(reply).dead_letter);
       // So that new ones are opened, too.
       if (thread > 0 || round % 5 > 0) continue;
-      Records& records = stores_[0]->records();
-      for (const DeadLetter& letter : records.list_dead_letters({}).value().entries)
-        EXPECT_TRUE(records.acknowledge({}, letter.id, "ada").value());
+      for (const DeadLetter& letter : stores_[0]->list_dead_letters({}).value().entries)
+        EXPECT_TRUE(stores_[0]->acknowledge({}, letter.id, "ada").value());
     }
   });
   PgClient admin(server_.url());

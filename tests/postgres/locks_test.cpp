@@ -109,7 +109,7 @@ class PostgresLocks : public StoresTest {
 TEST_F(PostgresLocks, AWaitOf150MillisecondsIsSeen) {
   PgClient holder = user();
   holder.execute("BEGIN; LOCK TABLE latchkey.tokens");
-  auto reading = std::async(std::launch::async, [&] { return one_->records().list_tokens(); });
+  auto reading = std::async(std::launch::async, [&] { return one_->list_tokens(); });
   PgClient(url()).wait_until(
       "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - interval '0.15 s'");
   holder.execute("ROLLBACK");

@@ -129,7 +129,7 @@ TEST_P(PostgresFaults, OneDeadLetterCountsOneFailure) {
   const auto settled =
       std::get<Settled>(struck([&] { return verbs().settle({{}, won.run.id(), won.fence, permanent()}); }));
   EXPECT_TRUE(settled.changed);
-  const auto letters = other_->records().list_dead_letters({}).value().entries;
+  const auto letters = other_->list_dead_letters({}).value().entries;
   ASSERT_EQ(letters.size(), 1u);
   EXPECT_EQ(letters[0].id, settled.dead_letter);
   EXPECT_EQ(letters[0].count, 1u);
@@ -185,37 +185,37 @@ TEST_P(PostgresFaults, DuplicatesAreCountedOnce) {
 TEST_P(PostgresFaults, AnAcknowledgementIsThatOfItsCaller) {
   const Won won = std::get<Won>(verbs().claim(a_claim()));
   const auto failed = std::get<Settled>(verbs().settle({{}, won.run.id(), won.fence, permanent()}));
-  const auto told = struck([&] { return store_->records().acknowledge({}, *failed.dead_letter, "ann"); });
+  const auto told = struck([&] { return store_->acknowledge({}, *failed.dead_letter, "ann"); });
   ASSERT_TRUE(told) << to_string(told.error());
   ASSERT_TRUE(*told);
   EXPECT_EQ((*told)->acknowledged_by, "ann");
   ASSERT_TRUE((*told)->acknowledged_at);
-  const auto again = other_->records().acknowledge({}, *failed.dead_letter, "bob").value().value();
+  const auto again = other_->acknowledge({}, *failed.dead_letter, "bob").value().value();
   EXPECT_EQ(again.acknowledged_by, "ann");
   EXPECT_EQ(again.acknowledged_at, (*told)->acknowledged_at) << "as it was told";
   EXPECT_EQ(again.count, 1u);
-  EXPECT_TRUE(other_->records().list_dead_letters({}).value().entries.empty());
+  EXPECT_TRUE(other_->list_dead_letters({}).value().entries.empty());
 }
 
 TEST_P(PostgresFaults, ATokenIsAddedOnce) {
   const TokenRecord token{.id = "0123456789abcdef", .name = "ci", .role = Role::admin, .created_at = other_->now()};
-  const auto told = struck([&] { return store_->records().add_token(token); });
+  const auto told = struck([&] { return store_->add_token(token); });
   EXPECT_TRUE(told) << to_string(told.error());
-  const auto tokens = other_->records().list_tokens().value();
+  const auto tokens = other_->list_tokens().value();
   ASSERT_EQ(tokens.size(), 1u);
   EXPECT_EQ(tokens[0].id, token.id);
 }
 
 TEST_P(PostgresFaults, ATokenIsRevokedOnce) {
   const TokenRecord token{.id = "0123456789abcdef", .name = "ci", .role = Role::admin, .created_at = other_->now()};
-  ASSERT_TRUE(store_->records().add_token(token));
-  const auto told = struck([&] { return store_->records().revoke_token(token.id); });
+  ASSERT_TRUE(store_->add_token(token));
+  const auto told = struck([&] { return store_->revoke_token(token.id); });
   ASSERT_TRUE(told) << to_string(told.error());
   EXPECT_TRUE(*told);
-  const auto revoked_at = other_->records().list_tokens().value().at(0).revoked_at;
+  const auto revoked_at = other_->list_tokens().value().at(0).revoked_at;
   ASSERT_TRUE(revoked_at);
-  EXPECT_TRUE(other_->records().revoke_token(token.id).value());
-  EXPECT_EQ(other_->records().list_tokens().value().at(0).revoked_at, revoked_at);
+  EXPECT_TRUE(other_->revoke_token(token.id).value());
+  EXPECT_EQ(other_->list_tokens().value().at(0).revoked_at, revoked_at);
 }
 
 class PostgresTries : public PostgresStores {};

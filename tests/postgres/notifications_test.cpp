@@ -129,7 +129,7 @@ TEST_F(PostgresNotify, WhatAPersonRetriesIsToldOf) {
   });
   EXPECT_EQ(told_by([&](Store& store) { Verbs(store).move({{}, one_of->run.id(), RetryByHand{}}); }), 1u);
   EXPECT_EQ(told_by([&](Store& store) {
-              EXPECT_TRUE(store.records().move_dead_letter(
+              EXPECT_TRUE(store.move_dead_letter(
                   {.tenant = {}, .letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
             }),
             1u)
@@ -218,13 +218,13 @@ TEST_F(PostgresNotify, ADeadLetterIsToldOfOnInsertAndOnUpdate) {
   wait_for("dead_letter_inserted", 1);
   fail_one("b");
   wait_for("dead_letter_inserted", 2);
-  const auto letters = one_->records().list_dead_letters({}).value().entries;
+  const auto letters = one_->list_dead_letters({}).value().entries;
   ASSERT_EQ(letters.size(), 1u) << "one entry, opened by the first and changed by the second";
   EXPECT_EQ(letters[0].count, 2u);
   const std::string org = PgClient(url()).ask_one("SELECT latchkey.name_uuid('acme')");
   const std::string payload = R"({"orgId" : ")" + org + R"(", "integrationType" : "f"})";
   EXPECT_EQ(all_of("dead_letter_inserted"), (std::vector<std::string>{payload, payload}));
-  one_->records().acknowledge({}, letters[0].id, "pat").value();
+  one_->acknowledge({}, letters[0].id, "pat").value();
   EXPECT_EQ(wait_for("dead_letter_inserted", 4).back(), payload) << "acknowledged";
 }
 

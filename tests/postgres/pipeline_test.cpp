@@ -125,9 +125,8 @@ class PostgresPurgeOf : public PostgresPipeline, public testing::WithParamInterf
     }
     if (old == Old::waited_for) verbs.enqueue_all(waiting);
     verbs.settle_all(endings);
-    Records& records = store_->records();
     if (old == Old::failed || old == Old::waited_for)
-      records.acknowledge({}, records.list_dead_letters({}).value().entries.at(0).id, "ada").value();
+      store_->acknowledge({}, store_->list_dead_letters({}).value().entries.at(0).id, "ada").value();
     time_.advance(1ms);
     Swept purged;
     const PgTraffic cost =

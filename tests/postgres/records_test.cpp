@@ -50,13 +50,12 @@ TEST_F(PostgresRecords, AHeldDeadLetterDelaysOnlyWhatIsDoneAboutIt) {
   ASSERT_EQ(lanes.size(), 1u);
   const LockLog log(server);
   holder.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE");
-  auto acknowledged = later([&] { return store_->records().acknowledge({}, id, "ann"); });
-  auto moved =
-      later([&] { return store_->records().move_dead_letter({.letter = id, .move = RetryByHand{}, .by = "bob"}); });
+  auto acknowledged = later([&] { return store_->acknowledge({}, id, "ann"); });
+  auto moved = later([&] { return store_->move_dead_letter({.letter = id, .move = RetryByHand{}, .by = "bob"}); });
   ASSERT_TRUE(comes_true([&] { return log.given_up("store") > 0; })) << "nobody waits for it";
   const auto taken = claim_some("meanwhile");
   EXPECT_LT(taken[taken.size() / 2], unhindered + 100ms);
-  EXPECT_TRUE(store_->records().acknowledge("another", id, "eve").value() == std::nullopt) << "at once";
+  EXPECT_TRUE(store_->acknowledge("another", id, "eve").value() == std::nullopt) << "at once";
   EXPECT_FALSE(log.who_gave_up("store").contains(std::stoi(lanes[0]))) << server.log();
   EXPECT_EQ(log.waits_for_others("store"), std::vector<std::string>{});
   EXPECT_NE(acknowledged.wait_for(0s), std::future_status::ready) << "the test did not test";
@@ -70,20 +69,20 @@ TEST_F(PostgresRecords, AHeldDeadLetterDelaysOnlyWhatIsDoneAboutIt) {
 TEST_F(PostgresRecords, WhatIsHeldForTooLongIsRefusedAndUnchanged) {
   auto store = open(url(), {.patience = 300ms});
   const Uuid id = *fail_one("k").dead_letter;
-  ASSERT_TRUE(store->records().add_token(token("0123456789abcdef")));
+  ASSERT_TRUE(store->add_token(token("0123456789abcdef")));
   PgClient holder(url());
   holder.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE; SELECT 1 FROM latchkey.tokens FOR UPDATE");
-  const auto acknowledged = store->records().acknowledge({}, id, "ann");
+  const auto acknowledged = store->acknowledge({}, id, "ann");
   ASSERT_FALSE(acknowledged);
   EXPECT_EQ(acknowledged.error().code, Code::STORE_UNAVAILABLE);
-  const auto revoked = store->records().revoke_token("0123456789abcdef");
+  const auto revoked = store->revoke_token("0123456789abcdef");
   ASSERT_FALSE(revoked);
   EXPECT_EQ(revoked.error().code, Code::STORE_UNAVAILABLE);
   holder.execute("COMMIT");
-  EXPECT_FALSE(store->records().find_dead_letter({}, id).value()->acknowledged_at);
-  EXPECT_FALSE(store->records().list_tokens().value().at(0).revoked_at);
-  EXPECT_EQ(store->records().acknowledge({}, id, "ann").value().value().acknowledged_by, "ann");
-  EXPECT_TRUE(store->records().revoke_token("0123456789abcdef").value());
+  EXPECT_FALSE(store->find_dead_letter({}, id).value()->acknowledged_at);
+  EXPECT_FALSE(store->list_tokens().value().at(0).revoked_at);
+  EXPECT_EQ(store->acknowledge({}, id, "ann").value().value().acknowledged_by, "ann");
+  EXPECT_TRUE(store->revoke_token("0123456789abcdef").value());
 }
 
 // Every batch in which something fails writes to the entry: one hands it to the next, and whoever only looks whether it
@@ -105,7 +104,7 @@ TEST_F(PostgresRecords, AnAcknowledgementHasItsTurnAmongManyWriters) {
         "SELECT count(*) = 0 FROM (SELECT 1 FROM latchkey.dead_letters WHERE acknowledged_at IS NULL FOR UPDATE SKIP "
         "LOCKED) free");
     const int before = turns;
-    const auto acknowledged = store_->records().acknowledge({}, id, "ann");
+    const auto acknowledged = store_->acknowledge({}, id, "ann");
     EXPECT_TRUE(acknowledged) << to_string(acknowledged.error());
     EXPECT_LT(turns - before, kTurnsMost);
   }
@@ -125,7 +124,7 @@ TEST_F(PostgresRecords, WhatFailsAfterAnAcknowledgementOpensAnotherEntry) {
         for (int n = 0; n < kEach; ++n) {
           const Settled failed = fail_one(std::to_string(i) + "/" + std::to_string(n));
           if (n % 3 != 0) continue;
-          const DeadLetter letter = store_->records().acknowledge({}, *failed.dead_letter, "ann").value().value();
+          const DeadLetter letter = store_->acknowledge({}, *failed.dead_letter, "ann").value().value();
           const std::lock_guard lock(mutex);
           const auto [known, is_new] = acknowledged.try_emplace(letter.id, letter.count);
           EXPECT_EQ(known->second, letter.count) << "it grew after it was acknowledged";
@@ -134,10 +133,10 @@ TEST_F(PostgresRecords, WhatFailsAfterAnAcknowledgementOpensAnotherEntry) {
   }
   std::uint64_t failures = 0;
   int open = 0;
-  const auto letters = store_->records().list_dead_letters({.with_acknowledged = true, .limit = 1000}).value();
+  const auto letters = store_->list_dead_letters({.with_acknowledged = true, .limit = 1000}).value();
   for (const DeadLetter& letter : letters.entries) {
     failures += letter.count;
-    EXPECT_EQ(store_->records().list_members(letter.id, 1000).value().size(), letter.count);
+    EXPECT_EQ(store_->list_members(letter.id, 1000).value().size(), letter.count);
     EXPECT_EQ(letter.acknowledged_at.has_value(), acknowledged.contains(letter.id));
     if (letter.acknowledged_at) EXPECT_EQ(letter.count, acknowledged[letter.id]);
     if (!letter.acknowledged_at) ++open;
@@ -148,14 +147,14 @@ TEST_F(PostgresRecords, WhatFailsAfterAnAcknowledgementOpensAnotherEntry) {
 }
 
 TEST_F(PostgresRecords, ATokenIsNotReplaced) {
-  ASSERT_TRUE(store_->records().add_token(token("0123456789abcdef")));
+  ASSERT_TRUE(store_->add_token(token("0123456789abcdef")));
   TokenRecord another = token("0123456789abcdef");
   another.name = "another";
-  const auto refused = store_->records().add_token(another);
+  const auto refused = store_->add_token(another);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::STORE_UNAVAILABLE);
-  ASSERT_EQ(store_->records().list_tokens().value().size(), 1u);
-  EXPECT_EQ(store_->records().list_tokens().value()[0].name, "ci");
+  ASSERT_EQ(store_->list_tokens().value().size(), 1u);
+  EXPECT_EQ(store_->list_tokens().value()[0].name, "ci");
 }
 
 }  // namespace

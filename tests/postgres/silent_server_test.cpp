@@ -33,10 +33,10 @@ const std::vector<NamedRead>& reads() {
       {"list", [](Store& store) { return error_of(store.list({})); }},
       {"find_duplicates", [](Store& store) { return error_of(store.find_duplicates(id_of(1))); }},
       {"stats", [](Store& store) { return error_of(store.stats()); }},
-      {"list_dead_letters", [](Store& store) { return error_of(store.records().list_dead_letters({})); }},
-      {"find_dead_letter", [](Store& store) { return error_of(store.records().find_dead_letter({}, id_of(1))); }},
-      {"list_members", [](Store& store) { return error_of(store.records().list_members(id_of(1), 10)); }},
-      {"list_tokens", [](Store& store) { return error_of(store.records().list_tokens()); }},
+      {"list_dead_letters", [](Store& store) { return error_of(store.list_dead_letters({})); }},
+      {"find_dead_letter", [](Store& store) { return error_of(store.find_dead_letter({}, id_of(1))); }},
+      {"list_members", [](Store& store) { return error_of(store.list_members(id_of(1), 10)); }},
+      {"list_tokens", [](Store& store) { return error_of(store.list_tokens()); }},
   };
   return all;
 }
@@ -115,7 +115,7 @@ TEST_F(PostgresSilence, ThoseThatWaitForAConnectionAreAnsweredToo) {
 TEST_F(PostgresSilence, WhatNobodyWaitsForIsNotGoneOnWith) {
   PgClient holder(url());
   holder.execute("BEGIN; LOCK TABLE latchkey.tokens");
-  const Read list = [](Store& store) { return error_of(store.records().list_tokens()); };
+  const Read list = [](Store& store) { return error_of(store.list_tokens()); };
   auto asked = ask(list);
   expect_given_up(asked);
   PgClient(url()).wait_until(

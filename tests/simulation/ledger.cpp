@@ -272,7 +272,7 @@ void Ledger::moved_by_hand(const Move& move, const Run& run) {
 // What was done to a member is done to its run as it failed there, and written down there, once.
 void Ledger::saw(const LetterMove& wish, const LetterMoved& moved, Store& store) {
   const bool retry = std::holds_alternative<RetryByHand>(wish.move);
-  const auto members = store.records().list_members(wish.letter, 10'000);
+  const auto members = store.list_members(wish.letter, 10'000);
   check(members.has_value(), "a dead letter's members cannot be listed");
   if (!members) return;
   const bool whole = moved.next.empty();  // else a later failure of the same run may be in the next slice

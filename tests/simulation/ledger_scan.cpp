@@ -45,11 +45,11 @@ void Ledger::scan(Store& store, const Retention& retention) {
 
 // Every failed generation has exactly one dead letter, and nobody purges what was not read.
 void Ledger::check_dead_letters(Store& store) {
-  const auto page = store.records().list_dead_letters({.with_acknowledged = true, .limit = 10'000});
+  const auto page = store.list_dead_letters({.with_acknowledged = true, .limit = 10'000});
   check(page.has_value(), "dead letters cannot be listed");
   std::map<std::pair<RunId, std::uint32_t>, int> members;
   for (const DeadLetter& entry : page->entries) {
-    const auto listed = store.records().list_members(entry.id, 10'000);
+    const auto listed = store.list_members(entry.id, 10'000);
     check(listed && (entry.acknowledged_at ? listed->size() <= entry.count : listed->size() == entry.count),
           "a dead letter's count is not that of its members");
     for (const DeadLetterMember& member : *listed) {

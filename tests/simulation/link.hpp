@@ -6,7 +6,7 @@
 
 namespace latchkey::sim {
 
-class SimLink final : public Claims {
+class SimLink final : public ClaimStore {
  public:
   explicit SimLink(Process& from) : from_(from), world_(from.world) {}
 

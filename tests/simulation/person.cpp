@@ -39,10 +39,10 @@ Task<void> pry(Process& me, SimLink& link, const Run& run) {
 }
 
 void acknowledge_some(Process& me, Store& store) {
-  const auto page = store.records().list_dead_letters({.limit = 20});
+  const auto page = store.list_dead_letters({.limit = 20});
   if (!page || page->entries.empty()) return;
   const DeadLetter& entry = page->entries[me.random.below(page->entries.size())];
-  me.world.ledger.check(store.records().acknowledge(entry.tenant, entry.id, me.name).has_value(), "not acknowledged");
+  me.world.ledger.check(store.acknowledge(entry.tenant, entry.id, me.name).has_value(), "not acknowledged");
 }
 
 Move draw_letter_move(Process& me) {
@@ -58,16 +58,16 @@ Move draw_letter_move(Process& me) {
 
 // All members of an entry or one of them; an entry of another tenant is not there.
 void move_letter(Process& me, Store& store) {
-  const auto page = store.records().list_dead_letters({.with_acknowledged = me.random.one_in(2), .limit = 20});
+  const auto page = store.list_dead_letters({.with_acknowledged = me.random.one_in(2), .limit = 20});
   if (!page || page->entries.empty()) return;
   const DeadLetter& entry = page->entries[me.random.below(page->entries.size())];
   LetterMove wish{.tenant = entry.tenant, .letter = entry.id, .move = draw_letter_move(me), .by = me.name};
   const bool foreign = me.random.one_in(5);
   if (foreign) wish.tenant = other_than(entry.tenant);
-  const auto members = store.records().list_members(entry.id, 100);
+  const auto members = store.list_members(entry.id, 100);
   if (members && !members->empty() && me.random.one_in(2))
     wish.runs = {(*members)[me.random.below(members->size())].run};
-  const auto moved = store.records().move_dead_letter(wish);
+  const auto moved = store.move_dead_letter(wish);
   me.world.ledger.check(moved.has_value(), "a dead letter cannot be moved");
   if (!moved) return;
   me.world.ledger.check(!(foreign && *moved), "another tenant moved a dead letter");

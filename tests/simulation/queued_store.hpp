@@ -82,10 +82,26 @@ class QueuedStore final : public Store {
       if (const auto one = host->next_deadline(); one && (!first || *one < *first)) first = one;
     return first;
   }
-  Records& records() override {
-    let_go();
-    return pick().records();
+  Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override {
+    return pick_now().list_dead_letters(query);
   }
+  Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override {
+    return pick_now().find_dead_letter(tenant, id);
+  }
+  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
+                                                     MemberPosition after = {}) override {
+    return pick_now().list_members(dead_letter, limit, after);
+  }
+  Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                const std::string& actor) override {
+    return pick_now().acknowledge(tenant, id, actor);
+  }
+  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override {
+    return pick_now().move_dead_letter(wish);
+  }
+  Result<std::monostate> add_token(const TokenRecord& token) override { return pick_now().add_token(token); }
+  Result<std::vector<TokenRecord>> list_tokens() override { return pick_now().list_tokens(); }
+  Result<bool> revoke_token(const std::string& id) override { return pick_now().revoke_token(id); }
 
  private:
   class Answers {
@@ -114,6 +130,11 @@ class QueuedStore final : public Store {
     std::vector<std::move_only_function<void()>> replies_;
   };
 
+  // For a call that blocks and so cannot wait for the next step.
+  Store& pick_now() {
+    let_go();
+    return pick();
+  }
   Store& pick() { return *hosts_[dice_ ? dice_->below(hosts_.size()) : 0]; }
   template <class T>
   Done<T> later(Done<T> done) {

@@ -190,14 +190,13 @@ TEST_F(HeldAbroad, AnothersRunIsUnknownWhoeverHoldsIt) {
     after.after = {foreign};
     EXPECT_EQ(code_of(verbs.enqueue(after)), Code::PREDECESSOR_UNKNOWN);
   }
-  Records& records = store->records();
-  EXPECT_FALSE(records.acknowledge("globex", letter, "eve").value());
-  EXPECT_FALSE(records.move_dead_letter({.tenant = "globex", .letter = letter, .move = RetryByHand{}}).value());
+  EXPECT_FALSE(store->acknowledge("globex", letter, "eve").value());
+  EXPECT_FALSE(store->move_dead_letter({.tenant = "globex", .letter = letter, .move = RetryByHand{}}).value());
   // Its own tenant does wait: it is held.
   const auto own =
       await_result<MoveReply>([&](auto done) { store->move({"acme", id, CancelByHand{}}, std::move(done)); });
   EXPECT_EQ(own.error().code, Code::STORE_UNAVAILABLE);
-  EXPECT_FALSE(records.move_dead_letter({.tenant = "acme", .letter = letter, .move = RetryByHand{}}).has_value());
+  EXPECT_FALSE(store->move_dead_letter({.tenant = "acme", .letter = letter, .move = RetryByHand{}}).has_value());
 }
 
 }  // namespace

@@ -45,7 +45,6 @@ class SqlServer : public PostgresStores {
 // Everything that a server does, for two tenants; `prefix` keeps the keys of one call from another's.
 void SqlServer::expect_serves(Store& store, const std::string& prefix) {
   Verbs verbs(store);
-  Records& records = store.records();
   for (const std::string& tenant : {prefix + "acme", prefix + "globex"}) {
     const Won won = std::get<Won>(verbs.claim(a_claim("k", tenant)));
     const RunId id = won.run.id();
@@ -66,20 +65,20 @@ void SqlServer::expect_serves(Store& store, const std::string& prefix) {
     ASSERT_EQ(page.runs.size(), 2u);
     EXPECT_EQ(page.runs[0].id(), job.id());
 
-    EXPECT_EQ(records.list_dead_letters({.tenant = tenant}).value().entries.size(), 1u);
-    EXPECT_TRUE(records.find_dead_letter(tenant, *failed.dead_letter).value());
-    EXPECT_EQ(records.list_members(*failed.dead_letter, 10).value().size(), 1u);
-    const auto moved = records.move_dead_letter(
+    EXPECT_EQ(store.list_dead_letters({.tenant = tenant}).value().entries.size(), 1u);
+    EXPECT_TRUE(store.find_dead_letter(tenant, *failed.dead_letter).value());
+    EXPECT_EQ(store.list_members(*failed.dead_letter, 10).value().size(), 1u);
+    const auto moved = store.move_dead_letter(
         {.tenant = tenant, .letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = "somebody"});
     EXPECT_TRUE(moved.value()->members.at(0).changed);
-    EXPECT_TRUE(records.acknowledge(tenant, *failed.dead_letter, "somebody").value()->acknowledged_at);
+    EXPECT_TRUE(store.acknowledge(tenant, *failed.dead_letter, "somebody").value()->acknowledged_at);
     EXPECT_TRUE(std::get<Moved>(verbs.move({tenant, job.id(), CancelByHand{}})).changed);
   }
   EXPECT_EQ(store.list({.tenant = prefix + "nobody"}).value().runs.size(), 0u);
   TokenRecord token{.id = prefix + "token", .name = "n", .role = Role::service, .tenants = {"acme"}};
-  EXPECT_TRUE(records.add_token(token));
-  EXPECT_FALSE(records.list_tokens().value().empty());
-  EXPECT_TRUE(records.revoke_token(token.id).value());
+  EXPECT_TRUE(store.add_token(token));
+  EXPECT_FALSE(store.list_tokens().value().empty());
+  EXPECT_TRUE(store.revoke_token(token.id).value());
   EXPECT_TRUE(store.stats());
   verbs.sweep();
   verbs.purge();
@@ -218,7 +217,7 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
   verbs.settle({{}, over.run.id(), over.fence, Complete{}});
   verbs.enqueue(a_job("job", "acme"));
   verbs.note({id, {{{"replay", 3, kNoon, kNoon}}, {{kNoon, "replay", "somebody"}}}});
-  ASSERT_TRUE(stores[0]->records().add_token({.id = "t", .name = "n", .role = Role::service, .tenants = {}}));
+  ASSERT_TRUE(stores[0]->add_token({.id = "t", .name = "n", .role = Role::service, .tenants = {}}));
   const KeyName name{"acme", "f", "k", hash_key("acme", "f", "k")};
   const auto claim = [](Store& store) {
     return await_result<ClaimReply>([&](auto reply) { store.claim(a_claim("k", "acme"), std::move(reply)); });
@@ -228,14 +227,13 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
     bool operator==(const Seen&) const = default;
   };
   const auto look = [&](Store& store) {
-    Records& records = store.records();
     const auto count = [&](const std::optional<std::string>& tenant) {
       return store.list({.tenant = tenant}).value().runs.size() + store.find(tenant, id).value().has_value() +
-             records.list_dead_letters({.tenant = tenant}).value().entries.size() +
-             records.find_dead_letter(tenant, letter).value().has_value();
+             store.list_dead_letters({.tenant = tenant}).value().entries.size() +
+             store.find_dead_letter(tenant, letter).value().has_value();
     };
     return Seen{count("acme") + store.find_latest(name).value().has_value(),
-                count({}) + records.list_members(letter, 9).value().size() + records.list_tokens().value().size()};
+                count({}) + store.list_members(letter, 9).value().size() + store.list_tokens().value().size()};
   };
   // What there is to do, and how much is counted.
   const auto work = [](Store& store) {

@@ -37,7 +37,6 @@ Taken take(Store& store, const std::string& function, Uuid session) {
 // Failed generations: one retried by hand, one resolved with a note. Also an acknowledged dead letter, and tokens.
 void MoveTest::fill_letters(Store& store) {
   Verbs verbs(store);
-  Records& records = store.records();
   Settled failed = settle(store, as<Won>(verbs.claim(claim_of("bad"))), permanent("no such file"));
   settle(store, as<Won>(verbs.claim(claim_of("bad-too"))), permanent(kBytes));
   ASSERT_TRUE(records
@@ -54,17 +53,17 @@ void MoveTest::fill_letters(Store& store) {
   other.function = "g";
   other.key_hash = compute_key_hash("default", "g", "other");
   const Settled read = settle(store, as<Won>(verbs.claim(other)), permanent());
-  ASSERT_TRUE(records.acknowledge({}, *read.dead_letter, "ben").value());
-  ASSERT_TRUE(records.add_token({.id = "Zz00000000000000",
-                                 .secret_hash = sha256("s"),
-                                 .name = "ci",
-                                 .role = Role::service,
-                                 .tenants = {"acme", "default"},
-                                 .created_at = store.now(),
-                                 .expires_at = store.now() + std::chrono::hours{1}}));
-  ASSERT_TRUE(records.add_token(
+  ASSERT_TRUE(store.acknowledge({}, *read.dead_letter, "ben").value());
+  ASSERT_TRUE(store.add_token({.id = "Zz00000000000000",
+                               .secret_hash = sha256("s"),
+                               .name = "ci",
+                               .role = Role::service,
+                               .tenants = {"acme", "default"},
+                               .created_at = store.now(),
+                               .expires_at = store.now() + std::chrono::hours{1}}));
+  ASSERT_TRUE(store.add_token(
       {.id = "aa00000000000000", .secret_hash = sha256("t"), .role = Role::admin, .created_at = store.now()}));
-  ASSERT_TRUE(records.revoke_token("aa00000000000000").value());
+  ASSERT_TRUE(store.revoke_token("aa00000000000000").value());
 }
 
 RunId MoveTest::fill_given_back(Store& store) {

@@ -41,15 +41,14 @@ TEST_F(MoveTest, NamesWithInvalidTextAreEscaped) {
   {
     const auto store = *open_file();
     Verbs verbs(*store);
-    Records& records = store->records();
     const Won won = as<Won>(verbs.claim(again("bad")));
     const Settled failed = as<Settled>(verbs.settle({{}, won.run.id(), won.fence, permanent("no")}));
-    ASSERT_TRUE(records.move_dead_letter({.letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = name})
+    ASSERT_TRUE(store->move_dead_letter({.letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = name})
                     .value());
-    ASSERT_TRUE(records.acknowledge({}, *failed.dead_letter, name).value());
-    ASSERT_TRUE(records.add_token(
+    ASSERT_TRUE(store->acknowledge({}, *failed.dead_letter, name).value());
+    ASSERT_TRUE(store->add_token(
         {.id = "aa00000000000000", .secret_hash = sha256("t"), .name = name, .role = Role::admin, .created_at = {}}));
-    ASSERT_TRUE(records.add_token(
+    ASSERT_TRUE(store->add_token(
         {.id = "bb00000000000000", .secret_hash = sha256("u"), .name = "a\\b\xc3\xa9", .role = Role::admin}));
   }
   const auto moved = move();

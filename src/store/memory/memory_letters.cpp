@@ -45,12 +45,12 @@ std::optional<DeadLetter> MemoryTables::find_dead_letter(const std::optional<std
   return at->second.entry;
 }
 
-std::vector<DeadLetterMember> MemoryTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
+std::vector<DeadLetterMember> MemoryTables::list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) {
   const auto at = letters.find(dead_letter);
   if (at == letters.end()) return {};
   std::vector<DeadLetterMember> members = at->second.members;
-  std::erase_if(members, [&](const DeadLetterMember& member) { return place_of(member) <= after; });
-  std::ranges::sort(members, {}, place_of);
+  std::erase_if(members, [&](const DeadLetterMember& member) { return position_of(member) <= after; });
+  std::ranges::sort(members, {}, position_of);
   if (members.size() > limit) members.resize(limit);
   return members;
 }

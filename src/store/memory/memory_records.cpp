@@ -33,7 +33,7 @@ Result<std::optional<DeadLetter>> MemoryStore::find_dead_letter(const std::optio
 }
 
 Result<std::vector<DeadLetterMember>> MemoryStore::list_members(Uuid dead_letter, std::uint32_t limit,
-                                                                MemberPlace after) {
+                                                                MemberPosition after) {
   const std::lock_guard lock(mutex_);
   return tables_.list_members(dead_letter, after, limit);
 }

@@ -10,7 +10,7 @@
 
 namespace latchkey {
 
-class MemoryStore final : public Store, private Records {
+class MemoryStore final : public Store {
  public:
   MemoryStore(Clock& clock, Random& random) : clock_(clock), random_(random), tables_(random) {}
 
@@ -31,13 +31,11 @@ class MemoryStore final : public Store, private Records {
   Result<StoreStats> stats() override;
   Instant now() override { return clock_.now(); }
   std::optional<Instant> next_deadline() override;
-  Records& records() override { return *this; }
 
- private:
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
   Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
   Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
-                                                     MemberPlace after = {}) override;
+                                                     MemberPosition after = {}) override;
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override;
   Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
@@ -45,6 +43,7 @@ class MemoryStore final : public Store, private Records {
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;
 
+ private:
   // Applies under the mutex, then calls back without it.
   template <class T, class Apply>
   void apply(Done<T> done, Apply apply);

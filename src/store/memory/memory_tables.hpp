@@ -38,7 +38,7 @@ class MemoryTables final : public Tables {
   bool has_unread_dead_letter(RunId run) override;
   std::optional<Uuid> dead_letter_of(const Run& run) override;
   std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
-  std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) override;
+  std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) override;
   std::optional<DeadLetterMember> find_member(Uuid dead_letter, RunId run) override;
   bool add_step(const DeadLetterMember& member, const MemberStep& step) override;
   void erase_members(RunId run) override;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pg/codec.hpp"
-#include "store/records.hpp"
+#include "store/dead_letters.hpp"
 #include "store/tables.hpp"
 
 namespace latchkey::pg {

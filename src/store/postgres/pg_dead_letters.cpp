@@ -75,8 +75,8 @@ std::optional<DeadLetter> PgTables::acknowledge(const std::optional<std::string>
   return dead_letter;
 }
 
-std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
-  const Rows& rows = query(name_of("members", dead_letter, write_place(after) + "/" + std::to_string(limit)), [&] {
+std::vector<DeadLetterMember> PgTables::list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) {
+  const Rows& rows = query(name_of("members", dead_letter, write_position(after) + "/" + std::to_string(limit)), [&] {
     return Statement{sql().members_of_dead_letter, Params()
                                                        .add(seq_in(dead_letter))
                                                        .add(static_cast<std::int64_t>(after.counter))

@@ -106,7 +106,7 @@ Result<std::optional<DeadLetter>> PostgresStore::find_dead_letter(const std::opt
 }
 
 Result<std::vector<DeadLetterMember>> PostgresStore::list_members(Uuid dead_letter, std::uint32_t limit,
-                                                                  MemberPlace after) {
+                                                                  MemberPosition after) {
   return read([&](ReadTransaction& reading) {
     const Rows rows = reading.run(std::nullopt, {sql().list_members, Params()
                                                                          .add(seq_in(dead_letter))

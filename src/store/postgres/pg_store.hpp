@@ -70,7 +70,7 @@ class PgCommand : public PgTraits {
   std::optional<std::vector<Uuid>> keys;    // cache: the keys of its plan
 };
 
-class PostgresStore final : public Store, private Records {
+class PostgresStore final : public Store {
  public:
   // Requires a migrated database: migrate/open_postgres.hpp migrates it first.
   static Result<std::unique_ptr<PostgresStore>> open(PostgresSettings settings, Clock& clock, Random& random);
@@ -100,21 +100,22 @@ class PostgresStore final : public Store, private Records {
   std::uint64_t data_epoch() const override { return data_epoch_; }
   std::optional<Instant> next_deadline() override { return deadlines_.next(); }
   void begin_shutdown() override;
-  Records& records() override { return *this; }
+
+  Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
+  Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
+  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
+                                                     MemberPosition after) override;
+  Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                const std::string& actor) override;
+  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
+  Result<std::monostate> add_token(const TokenRecord& token) override;
+  Result<std::vector<TokenRecord>> list_tokens() override;
+  Result<bool> revoke_token(const std::string& id) override;
 
  private:
   using Batch = std::vector<std::unique_ptr<PgCommand>>;
 
   PostgresStore(PostgresSettings settings, Clock& clock, Random& random);
-  Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
-  Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
-  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit, MemberPlace after) override;
-  Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
-                                                const std::string& actor) override;
-  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& request) override;
-  Result<std::monostate> add_token(const TokenRecord& token) override;
-  Result<std::vector<TokenRecord>> list_tokens() override;
-  Result<bool> revoke_token(const std::string& id) override;
 
   template <class T, class Plan, class Apply>
   void submit(Done<T> done, Plan plan, Apply apply, PgTraits traits = {});

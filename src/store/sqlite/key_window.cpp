@@ -10,7 +10,7 @@ namespace latchkey {
 namespace {
 
 template <class Map>
-std::optional<Seq> resolve_host(const Map& map, const ShortHash& hash) {
+std::optional<Seq> find_in(const Map& map, const ShortHash& hash) {
   const auto at = map.find(hash);
   if (at == map.end()) return std::nullopt;
   return at->second;
@@ -20,15 +20,15 @@ std::optional<Seq> resolve_host(const Map& map, const ShortHash& hash) {
 
 std::optional<Seq> KeyWindow::find_staged(const ShortHash& hash) const {
   // The writer is the only one that changes these maps: it reads them without the lock.
-  if (auto seq = resolve_host(staged_, hash)) return seq;
-  if (auto seq = resolve_host(fresh_.map, hash)) return seq;
-  return resolve_host(frozen_.map, hash);
+  if (auto seq = find_in(staged_, hash)) return seq;
+  if (auto seq = find_in(fresh_.map, hash)) return seq;
+  return find_in(frozen_.map, hash);
 }
 
 std::optional<Seq> KeyWindow::find(const ShortHash& hash) const {
   const std::shared_lock lock(mutex_);
-  if (auto seq = resolve_host(fresh_.map, hash)) return seq;
-  return resolve_host(frozen_.map, hash);
+  if (auto seq = find_in(fresh_.map, hash)) return seq;
+  return find_in(frozen_.map, hash);
 }
 
 void KeyWindow::publish() {
@@ -77,7 +77,7 @@ KeyWindow::Slice KeyWindow::next_slice(std::size_t most) {
     }
     const std::size_t end = std::min(entries.size(), offset + most - slice.taken);
     for (std::size_t i = offset; i < end; ++i)
-      if (frozen_.exact || resolve_host(frozen_.map, entries[i].first) == entries[i].second)
+      if (frozen_.exact || find_in(frozen_.map, entries[i].first) == entries[i].second)
         slice.entries.push_back(entries[i]);
     slice.taken += end - offset;
   }

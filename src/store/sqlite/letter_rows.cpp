@@ -68,14 +68,14 @@ DeadLetterMember read_member(const Statement& row) {
           .at = from_ms(row.integer(7))};
 }
 
-std::vector<DeadLetterMember> read_members(Database& database, Uuid letter, MemberPlace after, std::uint32_t limit) {
-  Statement resolve_host = database.prepare(find_sql("list_members"));
-  resolve_host.bind(1, seq_of(letter))
+std::vector<DeadLetterMember> read_members(Database& database, Uuid letter, MemberPosition after, std::uint32_t limit) {
+  Statement query = database.prepare(find_sql("list_members"));
+  query.bind(1, seq_of(letter))
       .bind(2, static_cast<Seq>(after.counter))
       .bind(3, after.generation)
       .bind(4, limit);
   std::vector<DeadLetterMember> members;
-  while (resolve_host.step()) members.push_back(read_member(resolve_host));
+  while (query.step()) members.push_back(read_member(query));
   return members;
 }
 

@@ -1,7 +1,7 @@
 // How dead letters lie in their tables.
 #pragma once
 
-#include "store/records.hpp"
+#include "store/dead_letters.hpp"
 #include "store/sqlite/database.hpp"
 
 namespace latchkey {
@@ -13,7 +13,7 @@ void bind_member(Statement& add, const DeadLetterMember& member, const Uuid& let
 // The columns of list_members.
 DeadLetterMember read_member(const Statement& row);
 // Those behind `after`, in the order of their place; without their steps.
-std::vector<DeadLetterMember> read_members(Database& database, Uuid letter, MemberPlace after, std::uint32_t limit);
+std::vector<DeadLetterMember> read_members(Database& database, Uuid letter, MemberPosition after, std::uint32_t limit);
 MemberStep read_step(const Statement& row);
 
 }  // namespace latchkey

@@ -8,10 +8,10 @@ Scopes::Scopes(Database& database) : database_(database) {}
 std::optional<std::int64_t> Scopes::find(const std::string& tenant, const std::string& function) {
   const auto known = numbers_.find({tenant, function});
   if (known != numbers_.end()) return known->second;
-  Statement resolve_host = database_.prepare(find_sql("find_scope"));
-  resolve_host.bind_text(1, tenant).bind_text(2, function);
-  if (!resolve_host.step()) return std::nullopt;
-  return numbers_[{tenant, function}] = resolve_host.integer(0);
+  Statement query = database_.prepare(find_sql("find_scope"));
+  query.bind_text(1, tenant).bind_text(2, function);
+  if (!query.step()) return std::nullopt;
+  return numbers_[{tenant, function}] = query.integer(0);
 }
 
 std::int64_t Scopes::find_or_add(const std::string& tenant, const std::string& function) {
@@ -26,10 +26,10 @@ std::int64_t Scopes::find_or_add(const std::string& tenant, const std::string& f
 
 ScopeName Scopes::name(std::int64_t scope) {
   if (const auto known = names_.find(scope); known != names_.end()) return known->second;
-  Statement resolve_host = database_.prepare(find_sql("read_scope"));
-  resolve_host.bind(1, scope);
-  LK_ASSERT(resolve_host.step());
-  return names_[scope] = {std::string(resolve_host.bytes(0)), std::string(resolve_host.bytes(1))};
+  Statement query = database_.prepare(find_sql("read_scope"));
+  query.bind(1, scope);
+  LK_ASSERT(query.step());
+  return names_[scope] = {std::string(query.bytes(0)), std::string(query.bytes(1))};
 }
 
 void Scopes::clear() {

@@ -9,11 +9,11 @@ namespace latchkey {
 Uuid SqliteTables::add_dead_letter(const Run& run) {
   will_change();
   const DeadLetterMember member = describe_member(run);
-  Statement resolve_host = database_.prepare(find_sql("find_open_letter"));
-  resolve_host.bind_text(1, run.head->tenant).bind_text(2, run.head->function);
-  const bool known = resolve_host.step();
-  DeadLetter letter = known ? read_letter(resolve_host) : open_entry(next_id(member.at), run);
-  resolve_host.reset();
+  Statement query = database_.prepare(find_sql("find_open_letter"));
+  query.bind_text(1, run.head->tenant).bind_text(2, run.head->function);
+  const bool known = query.step();
+  DeadLetter letter = known ? read_letter(query) : open_entry(next_id(member.at), run);
+  query.reset();
   add_to_entry(letter, member);
   Statement put = database_.prepare(find_sql("put_letter"));
   bind_letter(put, letter);
@@ -25,27 +25,27 @@ Uuid SqliteTables::add_dead_letter(const Run& run) {
 }
 
 bool SqliteTables::has_unread_dead_letter(RunId run) {
-  Statement resolve_host = database_.prepare(find_sql("has_unread_letter"));
-  resolve_host.bind(1, seq_of(run));
-  LK_ASSERT(resolve_host.step());
-  return resolve_host.integer(0) != 0;
+  Statement query = database_.prepare(find_sql("has_unread_letter"));
+  query.bind(1, seq_of(run));
+  LK_ASSERT(query.step());
+  return query.integer(0) != 0;
 }
 
 std::optional<Uuid> SqliteTables::dead_letter_of(const Run& run) {
   if (!run.as<Failed>()) return std::nullopt;
-  Statement resolve_host = database_.prepare(find_sql("letter_of"));
-  resolve_host.bind(1, seq_of(run.id())).bind(2, run.generation);
-  if (!resolve_host.step()) return std::nullopt;
-  return read_uuid(resolve_host.bytes(0));
+  Statement query = database_.prepare(find_sql("letter_of"));
+  query.bind(1, seq_of(run.id())).bind(2, run.generation);
+  if (!query.step()) return std::nullopt;
+  return read_uuid(query.bytes(0));
 }
 
 std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                     const std::string& actor, Instant now) {
-  Statement resolve_host = database_.prepare(find_sql("read_letter"));
-  resolve_host.bind(1, seq_of(id));
-  if (!resolve_host.step()) return std::nullopt;
-  DeadLetter letter = read_letter(resolve_host);
-  resolve_host.reset();
+  Statement query = database_.prepare(find_sql("read_letter"));
+  query.bind(1, seq_of(id));
+  if (!query.step()) return std::nullopt;
+  DeadLetter letter = read_letter(query);
+  query.reset();
   if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
   if (letter.acknowledged_at) return letter;
   letter.acknowledged_at = now;
@@ -59,23 +59,23 @@ std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::str
 }
 
 std::optional<DeadLetter> SqliteTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  Statement resolve_host = database_.prepare(find_sql("read_letter"));
-  resolve_host.bind(1, seq_of(id));
-  if (!resolve_host.step()) return std::nullopt;
-  DeadLetter letter = read_letter(resolve_host);
+  Statement query = database_.prepare(find_sql("read_letter"));
+  query.bind(1, seq_of(id));
+  if (!query.step()) return std::nullopt;
+  DeadLetter letter = read_letter(query);
   if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
   return letter;
 }
 
-std::vector<DeadLetterMember> SqliteTables::list_members(Uuid dead_letter, MemberPlace after, std::uint32_t limit) {
+std::vector<DeadLetterMember> SqliteTables::list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) {
   return read_members(database_, dead_letter, after, limit);
 }
 
 std::optional<DeadLetterMember> SqliteTables::find_member(Uuid dead_letter, RunId run) {
-  Statement resolve_host = database_.prepare(find_sql("find_member"));
-  resolve_host.bind(1, seq_of(run)).bind(2, seq_of(dead_letter));
-  if (!resolve_host.step()) return std::nullopt;
-  DeadLetterMember member = read_member(resolve_host);
+  Statement query = database_.prepare(find_sql("find_member"));
+  query.bind(1, seq_of(run)).bind(2, seq_of(dead_letter));
+  if (!query.step()) return std::nullopt;
+  DeadLetterMember member = read_member(query);
   return member.run == run ? std::optional(std::move(member)) : std::nullopt;
 }
 

@@ -56,10 +56,10 @@ std::optional<Run> SqliteReader::find_latest(const KeyName& name) {
 
 std::optional<Duplicates> SqliteReader::find_duplicates(RunId id) {
   const std::lock_guard lock(mutex_);
-  Statement resolve_host = database_.prepare(find_sql("read_duplicates"));
-  resolve_host.bind(1, seq_of(id));
-  if (!resolve_host.step()) return std::nullopt;
-  return decode_duplicates(resolve_host.bytes(0));
+  Statement query = database_.prepare(find_sql("read_duplicates"));
+  query.bind(1, seq_of(id));
+  if (!query.step()) return std::nullopt;
+  return decode_duplicates(query.bytes(0));
 }
 
 std::vector<Seq> SqliteReader::all(Statement& statement) {
@@ -153,30 +153,30 @@ Page SqliteReader::list(const ListQuery& query) {
 
 DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {
   const std::lock_guard lock(mutex_);
-  Statement resolve_host = database_.prepare(find_sql("list_letters"));
-  resolve_host.bind(1, static_cast<std::int64_t>(read_cursor(query.cursor)))
+  Statement rows = database_.prepare(find_sql("list_letters"));
+  rows.bind(1, static_cast<std::int64_t>(read_cursor(query.cursor)))
       .bind_text(3, query.function)
       .bind(4, query.with_acknowledged ? 1 : 0)
       .bind(5, query.limit + std::int64_t{1});
-  if (query.tenant) resolve_host.bind_text(2, *query.tenant);
+  if (query.tenant) rows.bind_text(2, *query.tenant);
   DeadLetterPage page;
   if (query.limit == 0) return page;
-  while (resolve_host.step()) {
+  while (rows.step()) {
     if (page.entries.size() == query.limit) {
       page.next = write_cursor(uuid_counter(page.entries.back().id));
       break;
     }
-    page.entries.push_back(read_letter(resolve_host));
+    page.entries.push_back(read_letter(rows));
   }
   return page;
 }
 
 std::optional<DeadLetter> SqliteReader::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   const std::lock_guard lock(mutex_);
-  Statement resolve_host = database_.prepare(find_sql("read_letter"));
-  resolve_host.bind(1, seq_of(id));
-  if (!resolve_host.step()) return std::nullopt;
-  DeadLetter letter = read_letter(resolve_host);
+  Statement row = database_.prepare(find_sql("read_letter"));
+  row.bind(1, seq_of(id));
+  if (!row.step()) return std::nullopt;
+  DeadLetter letter = read_letter(row);
   if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
   return letter;
 }
@@ -188,7 +188,7 @@ std::uint64_t SqliteReader::count_unread_letters() {
   return static_cast<std::uint64_t>(count.integer(0));
 }
 
-std::vector<DeadLetterMember> SqliteReader::list_members(Uuid dead_letter, std::uint32_t limit, MemberPlace after) {
+std::vector<DeadLetterMember> SqliteReader::list_members(Uuid dead_letter, std::uint32_t limit, MemberPosition after) {
   const std::lock_guard lock(mutex_);
   std::vector<DeadLetterMember> members = read_members(database_, dead_letter, after, limit);
   Statement steps = database_.prepare(find_sql("list_steps"));

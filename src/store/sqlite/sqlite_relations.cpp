@@ -22,9 +22,9 @@ void SqliteTables::remove_waits_of(RunId dependent) {
 
 std::vector<RunId> SqliteTables::dependents(RunId predecessor) {
   std::vector<Seq> seqs;
-  Statement resolve_host = database_.prepare(find_sql("dependents"));
-  resolve_host.bind(1, seq_of(predecessor));
-  while (resolve_host.step()) seqs.push_back(resolve_host.integer(0));
+  Statement query = database_.prepare(find_sql("dependents"));
+  query.bind(1, seq_of(predecessor));
+  while (query.step()) seqs.push_back(query.integer(0));
   std::vector<RunId> ids;
   for (const Seq seq : seqs)
     if (const auto run = read(seq)) ids.push_back(run->id());
@@ -34,11 +34,11 @@ std::vector<RunId> SqliteTables::dependents(RunId predecessor) {
 void SqliteTables::add_duplicates(const DuplicateNote& note) {
   if (!find(note.run)) return;
   will_change();
-  Statement resolve_host = database_.prepare(find_sql("read_duplicates"));
-  resolve_host.bind(1, seq_of(note.run));
+  Statement query = database_.prepare(find_sql("read_duplicates"));
+  query.bind(1, seq_of(note.run));
   Duplicates seen;
-  if (resolve_host.step()) seen = decode_duplicates(resolve_host.bytes(0));
-  resolve_host.reset();
+  if (query.step()) seen = decode_duplicates(query.bytes(0));
+  query.reset();
   merge_duplicates(seen, note.seen);
   const std::string bytes = encode_duplicates(seen);
   database_.prepare(find_sql("put_duplicates")).bind(1, seq_of(note.run)).bind_blob(2, bytes).run();

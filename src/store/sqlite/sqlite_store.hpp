@@ -50,7 +50,7 @@ class SqliteCommand {
   std::optional<Error> error;
 };
 
-class SqliteStore final : public Store, private Records {
+class SqliteStore final : public Store {
  public:
   static Result<std::unique_ptr<SqliteStore>> open(SqliteSettings settings, Clock& clock, Random& random);
   // Answers what waits, merges, checkpoints, closes.
@@ -75,7 +75,17 @@ class SqliteStore final : public Store, private Records {
   void probe(Done<std::monostate> done) override;
   Instant now() override { return clock_.now(); }
   std::optional<Instant> next_deadline() override;
-  Records& records() override { return *this; }
+
+  Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
+  Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
+  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
+                                                     MemberPosition after = {}) override;
+  Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
+                                                const std::string& actor) override;
+  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
+  Result<std::monostate> add_token(const TokenRecord& token) override;
+  Result<std::vector<TokenRecord>> list_tokens() override;
+  Result<bool> revoke_token(const std::string& id) override;
 
   // The `transactional` promise: if the fence is good, calls `effect` on the writer's connection, in a savepoint of the
   // transaction in which its ending is settled. If it throws, only its own writes are undone and the try fails.
@@ -92,16 +102,6 @@ class SqliteStore final : public Store, private Records {
   static constexpr std::int64_t kIdle = -1;
 
   SqliteStore(SqliteSettings settings, Clock& clock, Random& random, Instant mark);
-  Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override;
-  Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
-  Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
-                                                     MemberPlace after = {}) override;
-  Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
-                                                const std::string& actor) override;
-  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
-  Result<std::monostate> add_token(const TokenRecord& token) override;
-  Result<std::vector<TokenRecord>> list_tokens() override;
-  Result<bool> revoke_token(const std::string& id) override;
 
   template <class T, class Apply>
   void submit(Done<T> done, Apply apply);

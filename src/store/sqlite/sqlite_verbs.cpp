@@ -204,7 +204,7 @@ Result<std::optional<DeadLetter>> SqliteStore::find_dead_letter(const std::optio
   return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.find_dead_letter(tenant, id); });
 }
 Result<std::vector<DeadLetterMember>> SqliteStore::list_members(Uuid dead_letter, std::uint32_t limit,
-                                                                MemberPlace after) {
+                                                                MemberPosition after) {
   return read(&SqliteStore::lister_,
               [&](SqliteReader& reader) { return reader.list_members(dead_letter, limit, after); });
 }

@@ -60,9 +60,9 @@ TokenRecord read_token(const Statement& row) {
 
 std::vector<TokenRecord> SqliteReader::list_tokens() {
   const std::lock_guard lock(mutex_);
-  Statement resolve_host = database_.prepare(find_sql("list_tokens"));
+  Statement query = database_.prepare(find_sql("list_tokens"));
   std::vector<TokenRecord> tokens;
-  while (resolve_host.step()) tokens.push_back(read_token(resolve_host));
+  while (query.step()) tokens.push_back(read_token(query));
   return tokens;
 }
 

@@ -1,8 +1,8 @@
 // How tokens lie in lk_tokens.
 #pragma once
 
-#include "store/records.hpp"
 #include "store/sqlite/database.hpp"
+#include "store/token_store.hpp"
 
 namespace latchkey {
 

@@ -198,7 +198,7 @@ void Story::doubts() {
 
 void Story::letters() {
   for (const char* key : {"l1", "l2", "l3"}) end(win(key), permanent(std::string("letter of ") + key));
-  const auto page = store_.records().list_dead_letters({}).value();
+  const auto page = store_.list_dead_letters({}).value();
   for (const DeadLetter& entry : page.entries) {
     note("letter " + entry.function + " " + entry.code + " " + entry.reason + " count " + std::to_string(entry.count));
     for (const auto& [wish, limit] : {std::pair{Move{ResolveCompleted{"by hand"}}, 2u},
@@ -206,13 +206,13 @@ void Story::letters() {
                                       {Move{ResolveFailed{"so be it"}}, 200u}}) {
       const LetterMove move{.letter = entry.id, .move = wish, .by = "pat", .note = "seen", .limit = limit};
       for (int i = 0; i < 2; ++i) {  // the same again changes nothing
-        const auto moved = store_.records().move_dead_letter(move).value().value();
+        const auto moved = store_.move_dead_letter(move).value().value();
         for (const MemberMoved& member : moved.members)
           note(std::string("member ") + (member.changed ? "changed" : "unchanged") +
                (member.refused ? " " + to_string(*member.refused) : ""));
       }
     }
-    note(store_.records().acknowledge({}, entry.id, "pat").value().value().acknowledged_by);
+    note(store_.acknowledge({}, entry.id, "pat").value().value().acknowledged_by);
   }
 }
 

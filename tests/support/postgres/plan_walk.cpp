@@ -158,33 +158,32 @@ void PlanWalk::bury() {
   const Uuid letter = std::get<Settled>(settled.front()).dead_letter.value();
   announce_("fail it again", 1);
   settle_jobs(store_, {taken.front()}, Fail{.message = "m", .code = "E", .retryable = false});
-  Records& records = store_.records();
   LetterMove wish{
       .tenant = {}, .letter = letter, .runs = {}, .move = RetryByHand{}, .by = "ada", .note = "", .cursor = ""};
   wish.runs = {taken[1].run.id()};
   announce_("retry a member", 1);
-  records.move_dead_letter(wish).value();
+  store_.move_dead_letter(wish).value();
   wish.runs.clear();
   announce_("retry all members", kFew);
-  records.move_dead_letter(wish).value();
+  store_.move_dead_letter(wish).value();
   announce_("take and fail them again", kFew);
   settle_jobs(store_, take_jobs(store_, {"buried"}, kFew), Fail{.message = "m", .code = "E", .retryable = false});
   announce_("retry by hand", 1);
   move_run(store_, taken[2].run.id(), RetryByHand{});
   announce_("list members", kFew);
-  records.list_members(letter, kFew).value();
+  store_.list_members(letter, kFew).value();
   announce_("list dead letters", kFew);
-  const auto letters = records.list_dead_letters({.tenant = "default"}).value();
+  const auto letters = store_.list_dead_letters({.tenant = "default"}).value();
   EXPECT_GE(letters.entries.size(), 2u);
   announce_("find a dead letter", 1);
-  records.find_dead_letter("default", letter).value();
+  store_.find_dead_letter("default", letter).value();
   announce_("acknowledge", 1);
-  records.acknowledge("default", letter, "ada").value();
+  store_.acknowledge("default", letter, "ada").value();
   // The one with thousands of members.
   for (const DeadLetter& entry : letters.entries) {
     if (entry.function != "dead") continue;
     announce_("list some of many members", kFew);
-    records.list_members(entry.id, kFew).value();
+    store_.list_members(entry.id, kFew).value();
     announce_("retry some of many members", kFew);
     records
         .move_dead_letter({.tenant = {},
@@ -322,7 +321,7 @@ void PlanWalk::purge() {
   settle_jobs(store_, take_jobs(store_, {"old"}, kFew), Complete{"", {}});
   const auto failed = settle_jobs(store_, take_jobs(store_, {"old"}, kFew), Fail{.message = "m", .retryable = false});
   const Uuid letter = std::get<Settled>(failed.front()).dead_letter.value();
-  store_.records()
+  store_
       .move_dead_letter({.tenant = {},
                          .letter = letter,
                          .runs = {},
@@ -331,7 +330,7 @@ void PlanWalk::purge() {
                          .note = "",
                          .cursor = ""})
       .value();
-  store_.records().acknowledge({}, letter, "ada").value();
+  store_.acknowledge({}, letter, "ada").value();
   settle_jobs(store_, take_jobs(store_, {"old"}, kFew), Release{});
   settle_jobs(store_, take_jobs(store_, {"old"}, kFew), Complete{"", {}});
   std::uint32_t purged = 0;
