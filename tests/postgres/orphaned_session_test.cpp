@@ -76,7 +76,7 @@ TEST_F(PostgresLeftBehind, ACommitWhoseNameMayBePurgedStaysUnknown) {
   const auto replies = answer.get();
   ASSERT_FALSE(replies);
   EXPECT_EQ(replies.error().code, Code::STORE_UNAVAILABLE);
-  EXPECT_TRUE(replies.error().detail.contains("before it was known whether this was kept"));
+  EXPECT_TRUE(replies.error().detail.contains("commit status unknown"));
   EXPECT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.runs"), "1") << "done twice";
 }
 

@@ -18,7 +18,7 @@ PostgresSettings settings(Duration close_max) {
   return {.writers = 2, .readers = 2, .patience = 10min, .reply_max = 10min, .close_max = close_max};
 }
 constexpr Duration kSlack = 10s;
-constexpr const char* kUnknown = "before it was known";
+constexpr const char* kUnknown = "commit status unknown";
 constexpr const char* kUnchanged = "nothing was changed";
 
 class PostgresClose : public PostgresStores {

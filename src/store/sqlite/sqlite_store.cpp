@@ -104,7 +104,7 @@ SqliteStore::~SqliteStore() {
   queue_.take_waiting(rest);
   if (!rest.empty() || !unknown_.empty()) apply_batch(rest);
   for (auto& command : unknown_)
-    command->error = Error{Code::STORE_UNAVAILABLE, "closed before it was known whether this was kept: ask again"};
+    command->error = Error{Code::STORE_UNAVAILABLE, "closed while the commit status is unknown; retry with the same key"};
   answer(unknown_);
   // What lies there now is another store: neither merged into nor rid of its log.
   const bool gone = watch_.find_file_fault().has_value();
