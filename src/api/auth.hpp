@@ -1,7 +1,7 @@
 // Who is calling, and what they may do.
 //
 // TokenTable holds all tokens in memory and is read anew after every change made through this server, and every second
-// where others share the store (token_keeper.hpp). Secrets are
+// where others share the store (token_refresher.hpp). Secrets are
 // compared by their SHA-256 in constant time. A token that was found good is remembered per thread under the hash of
 // the whole header, until the table changes; expiry is checked at every call. Safe from any thread.
 #pragma once

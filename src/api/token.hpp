@@ -1,5 +1,5 @@
 // The text of a token: lk_<16 characters: its id>_<40 characters: its secret><6 characters: a checksum>.
-// The checksum tells a mistyped token from a wrong one without a look at the table, and lets scanners find leaks. Pure.
+// The checksum tells a mistyped token from a wrong one without a lookup in the table, and lets scanners find leaks. Pure.
 #pragma once
 
 #include <optional>

@@ -23,7 +23,7 @@ class Waiters {
   // The run as it stands; none when it is gone; or the store's error. Called on the waiters' own thread.
   using Wake = std::move_only_function<void(Result<std::optional<Run>>)>;
 
-  Waiters(RunReader& store, Clock& clock, Duration look_again = std::chrono::milliseconds{250});
+  Waiters(RunReader& store, Clock& clock, Duration poll_interval = std::chrono::milliseconds{250});
   ~Waiters() { close(); }
 
   void add(std::optional<std::string> tenant, RunId id, Duration span, Wake wake);
@@ -45,18 +45,18 @@ class Waiters {
   void run();
   // Takes out those that are to be looked at: all, or the notified and the late ones.
   std::vector<Waiter> take_due(Duration now, bool all);
-  // Looks at those in looking_ and keeps the ones that go on waiting.
-  void look(Duration now, bool last);
+  // Looks at those in checking_ and keeps the ones that go on waiting.
+  void check_runs(Duration now, bool last);
 
   RunReader& store_;
   Clock& clock_;
-  const Duration look_again_;
+  const Duration poll_interval_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Waiter> waiters_;
   // Taken out to be looked at. Changed by the thread alone; a notification must find them here, or it would be lost
   // when the run settles just after it was read.
-  std::vector<Waiter> looking_;
+  std::vector<Waiter> checking_;
   bool is_notified_ = false;
   bool closed_ = false;
   std::atomic<std::size_t> count_{0};

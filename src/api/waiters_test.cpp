@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Every look-up of a run calls on_find(); the other reads are not used.
+// Every check_runs-up of a run calls on_find(); the other reads are not used.
 class ScriptedReader final : public RunReader {
  public:
   Result<std::optional<Run>> find(const std::optional<std::string>&, RunId) override { return on_find(); }
@@ -36,7 +36,7 @@ TEST(Waiters, ANotificationIsNotLostWhileTheRunIsBeingRead) {
   const latchkey::Run running = run_in(Running{}), done = run_in(Completed{});
   Waiters* waiters = nullptr;
   int finds = 0;
-  // The run settles, and says so, between the look and its answer.
+  // The run settles, and says so, between the check_runs and its answer.
   store.on_find = [&] {
     if (++finds > 1) return done;
     waiters->notify(running.id());

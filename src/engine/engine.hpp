@@ -53,11 +53,11 @@ class Engine final : public ClaimStore {
 
   Result<std::optional<KeyAnswer>> explain_key(const KeyName& name);
   // What an owner says of its try, once its heartbeat was accepted; in memory only.
-  void note_progress(RunId run, Fence fence, Bytes text) { seen_->progress.note(run, fence, std::move(text)); }
-  std::optional<Bytes> find_progress(const Run& run) const { return seen_->progress.find(run); }
+  void note_progress(RunId run, Fence fence, Bytes text) { callbacks_->progress.note(run, fence, std::move(text)); }
+  std::optional<Bytes> find_progress(const Run& run) const { return callbacks_->progress.find(run); }
   Store& store() { return store_; }
   // For metrics.
-  std::uint64_t replays_from_memory() const { return seen_->cached.load(std::memory_order_relaxed); }
+  std::uint64_t replays_from_memory() const { return callbacks_->cached.load(std::memory_order_relaxed); }
 
   // Sweeps when something is due, purges now and then, writes suppressed duplicates each second. Errors are logged, the
   // first of a row; the next turn tries again. On cancellation it writes what is left and ends.
@@ -78,8 +78,8 @@ class Engine final : public ClaimStore {
     std::atomic<bool> fails_writing{false};
   };
 
-  static void note(CallbackState& seen, const ClaimReply& reply, std::string_view caller, Instant now);
-  static void note_follow_ups(CallbackState& seen, const Settled& settled, Instant now);
+  static void note(CallbackState& state, const ClaimReply& reply, std::string_view caller, Instant now);
+  static void note_follow_ups(CallbackState& state, const Settled& settled, Instant now);
   Duration pause();
   Task<void> sweep_due();
   Task<void> purge_all();
@@ -91,7 +91,7 @@ class Engine final : public ClaimStore {
   Store& store_;
   Clock& clock_;
   EngineSettings settings_;
-  std::shared_ptr<CallbackState> seen_;
+  std::shared_ptr<CallbackState> callbacks_;
   bool failing_ = false;
 };
 

@@ -214,7 +214,7 @@ TEST(Suppressions, CountsWithinBounds) {
   EXPECT_EQ(notes.size() + seen.forgotten(), 1'000u);
   const RunId one = notes.front().run;
   seen.note(one, kReplayed, "late", now + 1s);
-  seen.give_back(std::move(notes));
+  seen.restore(std::move(notes));
   EXPECT_EQ(seen.find(one).counts.front().count, 2u);
   EXPECT_EQ(seen.find(one).counts.front().first, now);
   for (int i = 0; i < 100; ++i) seen.note(one, kReplayed, std::to_string(i), now);

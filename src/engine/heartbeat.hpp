@@ -21,7 +21,7 @@ class Heartbeat {
 
   // Extends at a third of the lease until it is cancelled, and never returns before that. Each heartbeat that failed is
   // sent again soon. Calls effect.stop() at most once.
-  Task<void> keep(SideEffect& effect);
+  Task<void> run(SideEffect& effect);
   // One heartbeat; false when the lease is gone or the store did not answer.
   Task<bool> beat();
   bool is_good() { return !lost_ && clock_.elapsed() < good_until_; }

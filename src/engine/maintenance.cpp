@@ -40,10 +40,10 @@ Task<void> Engine::run_maintenance() {
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() != asio::error::operation_aborted) throw;
   }
-  store_.note_duplicates(seen_->suppressions.drain(), [](const Result<std::monostate>&) {});
+  store_.note_duplicates(callbacks_->suppressions.drain(), [](const Result<std::monostate>&) {});
 }
 
-// Until the next lease ends, within bounds: a deadline that comes nearer meanwhile is seen a second later at most.
+// Until the next lease ends, within bounds: a deadline that comes nearer meanwhile is state a second later at most.
 Duration Engine::pause() {
   const auto deadline = store_.next_deadline();
   if (!deadline) return kPauseMax;
@@ -70,8 +70,8 @@ Task<void> Engine::purge_all() {
 
 // Nothing waits for it: whatever holds it up, leases end in time. In slices: who is in one transaction with them waits.
 void Engine::write_suppressed() {
-  if (seen_->slices_writing.load() > 0) return;
-  std::vector<DuplicateNote> notes = seen_->suppressions.drain();
+  if (callbacks_->slices_writing.load() > 0) return;
+  std::vector<DuplicateNote> notes = callbacks_->suppressions.drain();
   for (auto from = notes.begin(); from != notes.end();) {
     const auto to = from + std::min<std::ptrdiff_t>(kNotesAtOnce, notes.end() - from);
     write_slice({std::make_move_iterator(from), std::make_move_iterator(to)});
@@ -80,16 +80,16 @@ void Engine::write_suppressed() {
 }
 
 void Engine::write_slice(std::vector<DuplicateNote> notes) {
-  ++seen_->slices_writing;
+  ++callbacks_->slices_writing;
   auto copy = notes;
   store_.note_duplicates(
-      std::move(copy), [seen = seen_, notes = std::move(notes)](const Result<std::monostate>& written) mutable {
-        if (!written) seen->suppressions.give_back(std::move(notes));
-        const bool was_failing = seen->fails_writing.exchange(!written);
+      std::move(copy), [state = callbacks_, notes = std::move(notes)](const Result<std::monostate>& written) mutable {
+        if (!written) state->suppressions.restore(std::move(notes));
+        const bool was_failing = state->fails_writing.exchange(!written);
         if (!written && !was_failing)
           spdlog::warn("writing suppressed duplicates failed and will be tried again: {}", to_string(written.error()));
         if (written && was_failing) spdlog::info("writing suppressed duplicates works again");
-        --seen->slices_writing;
+        --state->slices_writing;
       });
 }
 

@@ -69,7 +69,7 @@ std::vector<DuplicateNote> Suppressions::drain() {
   return notes;
 }
 
-void Suppressions::give_back(std::vector<DuplicateNote> notes) {
+void Suppressions::restore(std::vector<DuplicateNote> notes) {
   for (DuplicateNote& note : notes) {
     Shard& shard = shard_of(note.run);
     const std::lock_guard lock(shard.mutex);

@@ -36,7 +36,7 @@ class Suppressions {
   // All that was seen since the last drain; it is the caller's then.
   std::vector<DuplicateNote> drain();
   // Takes back what could not be written.
-  void give_back(std::vector<DuplicateNote> notes);
+  void restore(std::vector<DuplicateNote> notes);
   // What is in memory of this run. What is being written at this moment is in neither place.
   Duplicates find(RunId run) const;
   // Duplicates that were not remembered at all.

@@ -38,7 +38,7 @@ class Canonicalizer {
   // The canonical form, good until the next call.
   Result<std::string_view> canonicalize(std::string_view text);
   // Gives back buffers that an unusually large text made larger than this.
-  void shrink(std::size_t bytes_kept);
+  void shrink(std::size_t bytes_retained);
 
  private:
   JsonTree tree_;

@@ -51,7 +51,7 @@ Shortest find_shortest(double value) {
 }
 
 // Whether the literal, read from behind its sign, is exactly the number that ECMAScript prints for its double.
-bool is_kept(double value, const char* at, const char* end) {
+bool is_printed_exactly(double value, const char* at, const char* end) {
   const Shortest shortest = find_shortest(value);
   std::size_t seen = 0;  // digits from the first that is not 0 on
   std::int64_t exponent = 0;
@@ -79,7 +79,7 @@ JsonNumber compute(const char* text, const char* digits, const char* end) {
   double value = 0;
   const auto done = std::from_chars(text, end, value);
   if (done.ec != std::errc{}) return {.kind = Kind::UNBOUNDED, .end = end};
-  if (std::abs(value) >= FIRST_GAP && !is_kept(value, digits, end)) return {.kind = Kind::INEXACT, .end = end};
+  if (std::abs(value) >= FIRST_GAP && !is_printed_exactly(value, digits, end)) return {.kind = Kind::INEXACT, .end = end};
   return {.kind = Kind::COMPUTED, .value = value, .end = end};
 }
 
@@ -103,7 +103,7 @@ JsonNumber read_fraction(const char* text, const char* digits, const char* point
 }
 
 // ECMA-262 Number::toString.
-char* lay_out(const Shortest& shortest, char* out) {
+char* format_shortest(const Shortest& shortest, char* out) {
   const std::string_view digits = shortest.text();
   const int k = static_cast<int>(digits.size()), n = shortest.exponent;
   const auto put = [&](std::string_view part) {
@@ -158,7 +158,7 @@ JsonNumber read_number(const char* text) {
 char* write_number(double value, char* out) {
   if (value == 0) return *out = '0', out + 1;
   if (value < 0) *out++ = '-';
-  return lay_out(find_shortest(value), out);
+  return format_shortest(find_shortest(value), out);
 }
 
 }  // namespace latchkey

@@ -167,9 +167,9 @@ Result<void> JsonTree::parse(std::string_view text) {
   return done;
 }
 
-void JsonTree::shrink(std::size_t bytes_kept) {
-  if (capacity_ > bytes_kept) source_.reset(), capacity_ = 0;
-  if (nodes_.capacity() * sizeof(JsonNode) > bytes_kept) std::vector<JsonNode>().swap(nodes_);
+void JsonTree::shrink(std::size_t bytes_retained) {
+  if (capacity_ > bytes_retained) source_.reset(), capacity_ = 0;
+  if (nodes_.capacity() * sizeof(JsonNode) > bytes_retained) std::vector<JsonNode>().swap(nodes_);
 }
 
 }  // namespace latchkey

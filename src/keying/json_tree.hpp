@@ -65,7 +65,7 @@ class JsonTree {
   // No way of writing this tree takes more bytes.
   std::size_t written_max() const { return written_max_; }
   // Gives the memory back when a large text was parsed.
-  void shrink(std::size_t bytes_kept);
+  void shrink(std::size_t bytes_retained);
 
  private:
   friend class JsonReader;

@@ -32,7 +32,7 @@ class ServerAddressFile {
 
  private:
   void work();
-  Result<void> keep();
+  Result<void> ensure_written();
 
   const std::string path_;
   const std::string address_;

@@ -42,7 +42,7 @@ void log_to_stderr() {
   spdlog::set_default_logger(spdlog::stderr_color_mt("latchkey"));
 }
 
-void say_where_things_are(std::ostream& out, const Service& service, const ServeSettings& settings) {
+void print_banner(std::ostream& out, const Service& service, const ServeSettings& settings) {
   out << "Latchkey serves on " << service.url() << "\n"
       << "  store      " << service.store_name() << "\n"
       << "  data       " << settings.data_dir << "\n"
@@ -56,7 +56,7 @@ void say_where_things_are(std::ostream& out, const Service& service, const Serve
 }
 
 // Commands beside a server on PostgreSQL find it by this, as they find one on SQLite by the store's lock.
-std::unique_ptr<ServerAddressFile> put_up_signpost(const ServeSettings& settings, const std::string& url) {
+std::unique_ptr<ServerAddressFile> write_address_file(const ServeSettings& settings, const std::string& url) {
   if (!pg::names_postgres(settings.store)) return nullptr;
   if (has_store_of_its_own(settings.data_dir) && !ServerAddressFile::find(settings.data_dir)) {
     spdlog::warn(
@@ -93,12 +93,12 @@ Result<void> serve(ServeSettings settings, std::ostream& out) {
   const auto early = watch.finish();
   if (!service) return std::unexpected(service.error());
   if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
-  auto signpost = early ? nullptr : put_up_signpost(settings, (*service)->url());
-  if (!early) say_where_things_are(out, **service, settings);
+  auto address_file = early ? nullptr : write_address_file(settings, (*service)->url());
+  if (!early) print_banner(out, **service, settings);
   const int signal = early ? *early : wait_for_signal();
   spdlog::info("stopping: requests in flight are finished; a second signal ends it at once");
   std::thread([] { _exit(128 + wait_for_signal()); }).detach();
-  signpost.reset();
+  address_file.reset();
   (*service)->stop();
   spdlog::info("stopped by signal {}", signal);
   return {};

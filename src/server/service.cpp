@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "api/token_keeper.hpp"
+#include "api/token_refresher.hpp"
 #include "engine/maintenance_thread.hpp"
 #include "http/server.hpp"
 #include "migrate/open_postgres.hpp"
@@ -45,10 +45,10 @@ struct Service::Parts {
   std::unique_ptr<Store> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ComposedApi> api;
-  std::unique_ptr<api::TokenKeeper> token_keeper;
-  std::unique_ptr<MaintenanceThread> tending;
+  std::unique_ptr<api::TokenRefresher> token_refresher;
+  std::unique_ptr<MaintenanceThread> maintenance;
   std::unique_ptr<http::Server> server;
-  std::unique_ptr<LockFileRefresher> keeper;
+  std::unique_ptr<LockFileRefresher> lock_refresher;
 
   void stop() {
     if (store) store->begin_shutdown();
@@ -57,13 +57,13 @@ struct Service::Parts {
     if (api) api->waiters.close();  // otherwise the HTTP server would wait for their requests
     server.reset();
     if (api) api->services.blocking_pool.close();
-    token_keeper.reset();
-    if (tending) tending->stop();
+    token_refresher.reset();
+    if (maintenance) maintenance->stop();
     store.reset();
-    tending.reset();
+    maintenance.reset();
     api.reset();
     engine.reset();
-    keeper.reset();
+    lock_refresher.reset();
     lock.reset();
   }
 };
@@ -152,12 +152,12 @@ Result<void> Service::begin(const ServeSettings& settings) {
   if (auto known = parts_->api->services.tokens.refresh(); !known) return known;
   // Others may share the store.
   if (parts_->store->reads_block())
-    parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->api->services.tokens);
+    parts_->token_refresher = std::make_unique<api::TokenRefresher>(parts_->api->services.tokens);
   parts_->server->serve();
-  parts_->tending = std::make_unique<MaintenanceThread>(*parts_->engine);
+  parts_->maintenance = std::make_unique<MaintenanceThread>(*parts_->engine);
   if (!parts_->lock) return {};
   if (auto announced = parts_->lock->announce(url_); !announced) return announced;
-  parts_->keeper = std::make_unique<LockFileRefresher>(*parts_->lock);
+  parts_->lock_refresher = std::make_unique<LockFileRefresher>(*parts_->lock);
   return {};
 }
 

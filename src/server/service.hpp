@@ -1,4 +1,4 @@
-// Service: a running server. Builds, owns, starts and stops: store lock, store, engine, tending, API, HTTP. The only
+// Service: a running server. Builds, owns, starts and stops: store lock, store, engine, maintenance, API, HTTP. The only
 // place that names a back end.
 //
 // start() returns when it serves. stop() lets requests in flight be answered, then writes what is to be written behind,

@@ -22,7 +22,7 @@ struct ServeSettings {
   unsigned threads = 2;                   // of the HTTP server
   Duration lock_patience = std::chrono::seconds{5};  // for a command that has the store to let go
   SqliteSettings sqlite;                             // how the store is tuned; its file comes from above
-  EngineSettings engine;                             // cache, retention, tending
+  EngineSettings engine;                             // cache, retention, maintenance
   http::Settings http;  // limits and deadlines; address, port, threads and CORS come from above
 };
 

@@ -65,7 +65,7 @@ void Telemetry::count_response(int status) {
   responses_[digit < responses_.size() ? digit : 0]->Increment();
 }
 
-void Telemetry::tell(const StoreStats& stats, Instant now) {
+void Telemetry::set_gauges(const StoreStats& stats, Instant now) {
   const std::uint64_t open[] = {stats.queued, stats.running, stats.in_doubt};
   for (std::size_t i = 0; i < open_runs_.size(); ++i) open_runs_[i]->Set(static_cast<double>(open[i]));
   const Duration doubt = stats.doubt_since ? std::max(Duration{0}, now - *stats.doubt_since) : Duration{0};
@@ -76,7 +76,7 @@ void Telemetry::tell(const StoreStats& stats, Instant now) {
 std::string Telemetry::expose(const Readings& readings) {
   replays_from_memory_.Set(static_cast<double>(readings.replays_from_memory));
   waiting_.Set(static_cast<double>(readings.waiting));
-  if (readings.stats) tell(*readings.stats, readings.now);
+  if (readings.stats) set_gauges(*readings.stats, readings.now);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, registry_.Collect());
   return std::move(out).str();

@@ -43,7 +43,7 @@ class Telemetry {
 
  private:
   using Counter = prometheus::Counter;
-  void tell(const StoreStats& stats, Instant now);
+  void set_gauges(const StoreStats& stats, Instant now);
 
   prometheus::Registry registry_;
   std::array<Counter*, std::variant_size_v<ClaimReply>> claims_{};

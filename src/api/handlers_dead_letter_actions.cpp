@@ -25,7 +25,7 @@ struct Tally {
   }
 };
 
-void tell_tally(Answer& answer, const Tally& tally) {
+void send_tally(Answer& answer, const Tally& tally) {
   std::string text;
   wire::ObjectOut out(text);
   out.number("changed", static_cast<std::int64_t>(tally.changed));
@@ -56,7 +56,7 @@ void move_members(DeadLetterContext& context, LetterMove wish, Answer& answer) {
     }
     wish.cursor = (*moved)->next;
   } while (!wish.cursor.empty());
-  tell_tally(answer, tally);
+  send_tally(answer, tally);
 }
 
 void start_moving(DeadLetterContext& context, Call call, std::vector<RunId> runs, Move move, std::string note) {

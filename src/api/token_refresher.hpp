@@ -1,4 +1,4 @@
-// TokenKeeper: reads the tokens anew every second, where other servers change them too: a token that was revoked there
+// TokenRefresher: reads the tokens anew every second, where other servers change them too: a token that was revoked there
 // is refused here a moment later. Its own thread, as the store may be elsewhere; a read that fails changes nothing.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace latchkey::api {
 
-class TokenKeeper {
+class TokenRefresher {
  public:
-  explicit TokenKeeper(TokenTable& tokens);
+  explicit TokenRefresher(TokenTable& tokens);
 
  private:
   void run(const std::stop_token& stop);
