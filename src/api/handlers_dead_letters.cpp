@@ -95,9 +95,8 @@ void acknowledge_dead_letter(DeadLetterContext& context, Call call) {
   if (const auto body = read_body(call.request, kNoMembers); !body) return call.answer.send_error(body.error());
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  do_later(call,
-           [&store = context.store, tenant = *std::move(tenant), id = id_of(call), actor = call.principal->name](
-               Answer& answer) { send_entry(answer, store.acknowledge(tenant, id, actor), nullptr); });
+  do_later(call, [&store = context.store, tenant = *std::move(tenant), id = id_of(call), actor = call.principal->name](
+                     Answer& answer) { send_entry(answer, store.acknowledge(tenant, id, actor), nullptr); });
 }
 
 }  // namespace latchkey::api

@@ -1,4 +1,4 @@
-// Reading runs: one, a page of them, and why a key did not run.
+// Reads of runs: one run, a page of a list, and the explanation of a key.
 #include "api/handlers_runs.hpp"
 
 #include "api/query.hpp"
@@ -59,13 +59,13 @@ void send_page(Answer& answer, const Result<Page>& page, wire::Payloads payloads
                    }));
 }
 
-void send_explanation(Answer& answer, const Result<std::optional<KeyAnswer>>& why) {
-  if (!why) return answer.send_error(why.error());
-  if (!*why) return answer.send_error({Code::NOT_FOUND, ""});
+void send_explanation(Answer& answer, const Result<std::optional<KeyAnswer>>& key) {
+  if (!key) return answer.send_error(key.error());
+  if (!*key) return answer.send_error({Code::NOT_FOUND, ""});
   std::string text;
   wire::ObjectOut out(text);
-  wire::append_run(out.member("run"), (*why)->run, wire::Payloads::all);
-  wire::append_suppressed(out.member("suppressed"), (*why)->suppressed);
+  wire::append_run(out.member("run"), (*key)->run, wire::Payloads::all);
+  wire::append_suppressed(out.member("suppressed"), (*key)->suppressed);
   out.end();
   answer.send_json(200, std::move(text));
 }

@@ -1,4 +1,4 @@
-// What an owner says of its try: heartbeat, complete, fail, release.
+// The requests of an owner about its attempt: heartbeat, complete, fail, release.
 #include "api/body.hpp"
 #include "api/handlers_runs.hpp"
 #include "wire/json_out.hpp"
@@ -12,7 +12,7 @@ constexpr std::size_t kProgressMax = 4096;
 struct HeartbeatBody {
   std::uint64_t fence = 0;
   std::optional<Duration> lease;
-  std::string progress;  // as sent; empty: nothing said
+  std::string progress;  // as sent; empty when absent
 };
 struct CompleteBody {
   std::uint64_t fence = 0;
@@ -30,10 +30,10 @@ struct ReleaseBody {
   std::optional<Duration> snooze;
 };
 
-// A fence of 0 is nobody's.
+// No owner has the fence 0.
 wire::Fault read_fence(const wire::JsonValue& value, std::uint64_t& into) {
   if (auto fault = read_number(value, into)) return fault;
-  if (into == 0) return wrong_value(value, "the fence that the claim was given");
+  if (into == 0) return wrong_value(value, "the fence from the reply to the claim");
   return std::nullopt;
 }
 
@@ -95,7 +95,7 @@ constexpr std::array kReleaseMembers{
     wire::Member<ReleaseBody>{"snooze_ms", [](auto& body, auto& value) { return read_ms(value, body.snooze); }},
 };
 
-// The body, checked for its fence; answers the call itself otherwise.
+// Reads a body that must have a fence. Otherwise it sends the error and returns none.
 template <class Body, std::size_t N>
 std::optional<Body> read_fenced(Call& call, const std::array<wire::Member<Body>, N>& members) {
   auto body = read_body(call.request, members);
@@ -107,7 +107,7 @@ std::optional<Body> read_fenced(Call& call, const std::array<wire::Member<Body>,
   return *std::move(body);
 }
 
-// Settles the run of the path; `respond(answer, settled)` answers when it was accepted.
+// Settles the run in the path. `respond(answer, settled)` sends the reply when the settle was accepted.
 template <class Respond>
 void settle(RunContext& context, Call call, std::uint64_t fence, Ending ending, Respond respond) {
   auto tenant = find_tenant(*call.principal, call.request, "");

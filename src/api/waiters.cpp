@@ -14,7 +14,7 @@ void Waiters::add(std::optional<std::string> tenant, RunId id, Duration span, Wa
       lock.unlock();
       return wake(store_.find(tenant, id));
     }
-    // Looked at once at the start: it may have settled since the caller looked.
+    // The run is checked at once, because it may have settled since the caller read it.
     waiters_.push_back({std::move(tenant), id, clock_.elapsed() + span, std::move(wake), true});
     count_.store(waiters_.size(), std::memory_order_relaxed);
     is_notified_ = true;
@@ -58,7 +58,7 @@ void Waiters::check_runs(Duration now, bool last) {
   std::vector<bool> over;
   std::optional<Error> failure;
   for (Waiter& waiter : checking_) {
-    // When the store cannot be read, one of them has waited for that: the others need not, each in its turn.
+    // After one failed read the others get the same error, so that they do not wait for the store one after the other.
     auto found =
         failure ? Result<std::optional<Run>>(std::unexpected(*failure)) : store_.find(waiter.tenant, waiter.id);
     if (!found) failure = found.error();
@@ -68,7 +68,7 @@ void Waiters::check_runs(Duration now, bool last) {
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < over.size(); ++i) {
     if (over[i]) continue;
-    is_notified_ |= checking_[i].is_notified;  // since it was read, perhaps
+    is_notified_ |= checking_[i].is_notified;  // may have happened after the read
     waiters_.push_back(std::move(checking_[i]));
   }
   checking_.clear();

@@ -31,8 +31,8 @@ inline std::size_t utf8_length(std::string_view text) {
 std::size_t find_invalid_utf8(std::string_view text);
 
 // A readable form of any bytes. UTF-8 without NUL, which every database can store as text, is returned unchanged. Other
-// bytes are escaped as PostgreSQL's encode(…, 'escape') does: j\377o. The result cannot be decoded, because an unchanged
-// text may contain the same escapes.
+// bytes are escaped as PostgreSQL's encode(…, 'escape') does: j\377o. The result cannot be decoded, because an
+// unchanged text may contain the same escapes.
 std::string make_readable(std::string_view name);
 
 }  // namespace latchkey

@@ -8,7 +8,7 @@
 namespace latchkey {
 namespace {
 
-// Forwards the good requests of a batch and puts the others' errors in their places.
+// Forwards the valid requests of a batch, and returns an error for each of the others, in the order of the requests.
 template <class Reply, class Request, class Forward>
 void forward_good(std::vector<Request> requests, Done<std::vector<Reply>> done, Forward forward) {
   std::vector<std::optional<Error>> faults;
@@ -38,7 +38,7 @@ void Engine::note(CallbackState& state, const ClaimReply& reply, std::string_vie
     state.suppressions.note(suppressed->run, suppressed->reason, caller, now);
 }
 
-// The outcome stands whatever becomes of its follow-ups; those that were not made must not go unseen.
+// A completion is accepted even if some of its follow-ups are not created. Those are counted and logged.
 void Engine::note_follow_ups(CallbackState& state, const Settled& settled, Instant now) {
   const auto maker = [&] { return "run " + to_string(settled.run.id()); };
   for (const EnqueueReply& reply : settled.follow_ups) {
@@ -47,7 +47,7 @@ void Engine::note_follow_ups(CallbackState& state, const Settled& settled, Insta
     const auto* mismatch = std::get_if<Mismatch>(&reply);
     if (!mismatch) continue;
     state.suppressions.note(mismatch->existing, facts(Code::KEY_REUSED).name, maker(), now);
-    spdlog::warn("a follow-up of run {} was not made: its key belongs to another request, run {}",
+    spdlog::warn("a follow-up of run {} was not created: its key was used with another fingerprint, by run {}",
                  to_string(settled.run.id()), to_string(mismatch->existing));
   }
 }
@@ -56,7 +56,7 @@ void Engine::claim(ClaimRequest request, Done<ClaimReply> done) {
   if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
   const Instant now = store_.now();
   const std::uint64_t data_epoch = store_.data_epoch();
-  // A call that may be known by another key is the store's to recognise.
+  // A call with a previous key may have won under that key. Only the store can find that out.
   if (auto known = request.key_before.empty() ? callbacks_->outcomes.find(request, now, data_epoch) : std::nullopt) {
     callbacks_->cached.fetch_add(1, std::memory_order_relaxed);
     if (!LK_SEEDED(cached_replay_not_counted)) note(*callbacks_, *known, request.caller, now);

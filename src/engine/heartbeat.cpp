@@ -36,7 +36,7 @@ void Heartbeat::stop_if_needed(SideEffect& effect) {
   effect.stop(over ? StopReason::lease_lost : StopReason::cancel_requested);
 }
 
-// Ends the effect at the very moment the lease ends, also while a heartbeat waits for its reply.
+// Stops the effect when the lease expires, even while a heartbeat waits for its reply.
 Task<void> Heartbeat::watch(SideEffect& effect) {
   while (!stopped_) {
     co_await clock_.wait(std::max(Duration{1}, good_until_ - clock_.elapsed()));

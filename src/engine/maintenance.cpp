@@ -43,7 +43,7 @@ Task<void> Engine::run_maintenance() {
   store_.note_duplicates(callbacks_->suppressions.drain(), [](const Result<std::monostate>&) {});
 }
 
-// Until the next lease ends, within bounds: a deadline that comes nearer meanwhile is state a second later at most.
+// The time until the next deadline, at most a second, so that an earlier deadline that is set meanwhile is noticed.
 Duration Engine::pause() {
   const auto deadline = store_.next_deadline();
   if (!deadline) return kPauseMax;
@@ -63,12 +63,13 @@ Task<void> Engine::purge_all() {
   for (;;) {
     const Result<Swept> purged = co_await purge(store_, settings_.retention, settings_.slice);
     if (!check("purge", error_of(purged)) || !purged->more) co_return;
-    // In slices: what waits for the store goes first.
+    // Purging works in slices, so that waiting commands run in between.
     co_await clock_.wait(kPauseMin);
   }
 }
 
-// Nothing waits for it: whatever holds it up, leases end in time. In slices: who is in one transaction with them waits.
+// The maintenance loop does not wait for this write, so leases expire in time. The write is split into slices, because
+// a command in the same transaction waits for the whole transaction.
 void Engine::write_suppressed() {
   if (callbacks_->slices_writing.load() > 0) return;
   std::vector<DuplicateNote> notes = callbacks_->suppressions.drain();
@@ -87,15 +88,15 @@ void Engine::write_slice(std::vector<DuplicateNote> notes) {
         if (!written) state->suppressions.restore(std::move(notes));
         const bool was_failing = state->fails_writing.exchange(!written);
         if (!written && !was_failing)
-          spdlog::warn("writing suppressed duplicates failed and will be tried again: {}", to_string(written.error()));
-        if (written && was_failing) spdlog::info("writing suppressed duplicates works again");
+          spdlog::warn("writing suppressed repeats failed, will retry: {}", to_string(written.error()));
+        if (written && was_failing) spdlog::info("writing suppressed repeats works again");
         --state->slices_writing;
       });
 }
 
 bool Engine::check(const char* what, const std::optional<Error>& error) {
-  if (error && error->code == Code::WAIT_CANCELLED) return false;  // stopped while it waited: nothing failed
-  if (error && !failing_) spdlog::warn("{} failed and will be tried again: {}", what, to_string(*error));
+  if (error && error->code == Code::WAIT_CANCELLED) return false;  // the loop was stopped: nothing failed
+  if (error && !failing_) spdlog::warn("{} failed, will retry: {}", what, to_string(*error));
   if (!error && failing_) spdlog::info("{} works again", what);
   failing_ = error.has_value();
   return !error;

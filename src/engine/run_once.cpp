@@ -18,7 +18,7 @@ ClaimId draw_claim_id(Clock& clock, Random& random) {
   return make_uuid_v7(clock.now(), counter, random.next());
 }
 
-// Pauses between questions that were not answered.
+// The delays between requests that got no reply.
 struct RetryBackoff {
   Clock& clock;
   Duration deadline;
@@ -28,7 +28,7 @@ struct RetryBackoff {
     const Duration now = clock.elapsed();
     return {clock, patience > Duration::max() - now ? Duration::max() : now + patience};
   }
-  // Whether the question is worth asking again; if so, waits before it returns.
+  // Returns true if the request should be sent again, after the delay.
   Task<bool> after(Error error) {
     if (!facts(error.code).retryable || clock.elapsed() >= deadline) co_return false;
     co_await clock.wait(pause);
@@ -71,7 +71,7 @@ class Call {
     claimed_at_ = std::nullopt;
   }
 
-  // Asks until answered, under one claim id: a claim that had won recognises itself.
+  // Sends the claim until it gets a reply. All sends have one claim id, so a claim that has won gets its run back.
   Task<Result<ClaimReply>> send_claim() {
     RetryBackoff again = RetryBackoff::within(clock_, settings_.patience);
     if (!claimed_at_) claimed_at_ = clock_.elapsed();
@@ -85,7 +85,8 @@ class Call {
     }
   }
 
-  // Not won. None: it is time to ask again. The claim id stays: a late copy of this claim may still win, and is ours.
+  // For a claim that did not win. None: claim again. The claim id does not change, because a delayed copy of this claim
+  // may still win for this call.
   Task<std::optional<Result<RunOnceReply>>> answer_refusal(ClaimReply reply) {
     const auto pause = pause_after(reply);
     if (!pause) co_return as_answer(std::move(reply));
@@ -99,8 +100,7 @@ class Call {
     const auto* not_due = std::get_if<NotDue>(&reply);
     const bool own_retry = not_due && attempts_ > 0 && settings_.retry;
     if (!busy && !not_due) return std::nullopt;
-    if (busy && busy->code == Code::MOVE_REFUSED)
-      return std::nullopt;  // only a person changes that: nothing to wait for
+    if (busy && busy->code == Code::MOVE_REFUSED) return std::nullopt;  // only an operator can change this
     if (!own_retry && (!settings_.wait || waited >= settings_.wait_max)) return std::nullopt;
     const Duration retry_after = busy ? busy->retry_after : not_due->retry_after;
     const Duration cap = own_retry ? retry_after : std::min(settings_.poll_max, settings_.wait_max - waited);
@@ -111,7 +111,7 @@ class Call {
     return std::visit(
         []<class T>(T& one) -> Result<RunOnceReply> {
           if constexpr (std::is_same_v<T, Won>) {
-            return fail(Code::INTERNAL, "a won claim is no refusal");
+            return fail(Code::INTERNAL, "a claim that won was treated as refused");
           } else {
             return RunOnceReply{std::move(one)};
           }
@@ -119,16 +119,16 @@ class Call {
         reply);
   }
 
-  // One try: effect, then settle. None: there is another try to be made.
+  // One attempt: effect, then settle. None: another attempt follows.
   Task<std::optional<Result<RunOnceReply>>> run_attempt(Won won) {
     const Duration from = LK_SEEDED(lease_measured_from_reply) ? clock_.elapsed() : *claimed_at_;
     Heartbeat heartbeat(claims_, clock_, won, request_.lease, from + request_.lease);
-    // The answer took long: make sure of the lease before anything is done. If it is gone, the claim is made again.
+    // The reply took long: confirm the lease by a heartbeat before the effect starts. Without a lease, claim again.
     const bool late = clock_.elapsed() - from >= request_.lease / 3;
     if (late) co_await heartbeat.beat();
     if (!heartbeat.is_good()) co_return co_await claim_again(heartbeat.trouble());
     lease_check_.reset();
-    // From here on this claim is used up: the next try is another one.
+    // This claim id is used now: the next attempt needs a new one.
     attempts_ += 1;
     name_claim();
     EffectResult ended = EffectInterrupted{};
@@ -136,8 +136,8 @@ class Call {
     co_return co_await settle_attempt(won, std::move(ended), heartbeat.cancel_requested());
   }
 
-  // A lease that could not be made sure of. None: ask again; after a pause, for as long as patience lasts, if the store
-  // did not answer.
+  // For a lease that could not be confirmed. None: claim again. If the store returned an error, this waits for the
+  // retry delay first, and ends with that error after settings.patience.
   Task<std::optional<Result<RunOnceReply>>> claim_again(std::optional<Error> trouble) {
     if (!trouble) co_return std::nullopt;
     if (!lease_check_) lease_check_.emplace(RetryBackoff::within(clock_, settings_.patience));
@@ -149,7 +149,7 @@ class Call {
   Task<EffectResult> run_effect(const Won& won, Heartbeat& heartbeat) {
     using namespace asio::experimental::awaitable_operators;
     EffectResult ended = EffectInterrupted{};
-    // The heartbeat never ends by itself: the effect's end ends it.
+    // The heartbeat never ends by itself: the end of the effect cancels it.
     co_await (run_guarded(won, ended) || heartbeat.run(effect_));
     co_return ended;
   }
@@ -191,7 +191,8 @@ class Call {
     return settings_.retry && queued && queued->by == QueuedBy::failed_attempt && run.origin == Origin::claimed;
   }
 
-  // Durations travel, not instants: the delay by the run's own policy; if it is too short the claim answers NotDue.
+  // Waits for the delay of the run's policy, because the store's clock may differ from this one. If the wait is too
+  // short, the next claim gets NotDue.
   Task<std::optional<Result<RunOnceReply>>> wait_until_due(Settled settled) {
     const RetryPolicy& policy = settled.run.head->retry;
     co_await clock_.wait(policy.delay_after(std::max(1u, settled.run.failures), no_jitter));
@@ -202,7 +203,7 @@ class Call {
     if (auto* done = std::get_if<EffectDone>(&ended))
       return Complete{std::move(done->result), std::move(done->follow_ups)};
     if (auto* failed = std::get_if<EffectFailed>(&ended)) {
-      // What was said is not worth losing that it was said.
+      // A message over the limit would be rejected, and the failure would not be recorded.
       failed->message.resize(std::min(failed->message.size(), kBodyBytesMax));
       return Fail{std::move(failed->message), std::move(failed->code), failed->retryable, failed->outcome_unknown,
                   failed->retry_after};
@@ -217,10 +218,10 @@ class Call {
   SideEffect& effect_;
   RunOnceSettings settings_;
   Duration started_at_;
-  // When this claim id was first sent: its lease cannot have begun before.
+  // The time at which this claim id was first sent. Its lease cannot have begun earlier.
   std::optional<Duration> claimed_at_;
   std::uint32_t attempts_ = 0;
-  std::optional<RetryBackoff> lease_check_;  // set while leases cannot be made sure of
+  std::optional<RetryBackoff> lease_check_;  // set while leases cannot be confirmed
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ std::vector<DuplicateNote> Suppressions::drain() {
       notes.push_back({run, std::move(duplicates)});
     }
   }
-  // In an order that does not depend on the table, so that the simulation repeats itself.
+  // Sorted, so that a seed repeats the simulation exactly.
   std::ranges::sort(notes, {}, &DuplicateNote::run);
   return notes;
 }

@@ -3,7 +3,7 @@
 namespace latchkey {
 namespace {
 
-// What a thread keeps between two texts, per buffer.
+// The size up to which a thread reuses a buffer for its next text.
 constexpr std::size_t BYTES_RETAINED_MAX = std::size_t{4} << 20;
 
 // Calls use(canonical text) with this thread's canonicalizer.

@@ -55,7 +55,7 @@ TEST_P(MovePairs, ChangeAsTheStateMachineShows) {
 
 TEST_P(MovePairs, RepeatedActionChangesNothing) {
   for (const Move& action : {Move{CancelByHand{}}, Move{RetryByHand{}}, Move{RetryByHand{.fresh_effect_key = true}},
-                           Move{ResolveCompleted{"r"}}, Move{ResolveFailed{"n"}}, Move{ResolveRerun{}}}) {
+                             Move{ResolveCompleted{"r"}}, Move{ResolveFailed{"n"}}, Move{ResolveRerun{}}}) {
     const MoveDecision first = move(a_run(GetParam().state), action);
     if (!first.next) continue;
     EXPECT_EQ(word(move(*first.next, action, kNoon + 1s)), "same") << "action " << action.index();

@@ -23,7 +23,8 @@ Run fail_attempt(const Run& run, const Fail& fail, Dice dice, Instant now) {
   if (!is_attempt_allowed(run, due_at))
     return end_as_failed(updated, fail.outcome_unknown ? kOutcomeUnknown : kRetriesExceeded, effect, now);
   updated.failures = failures;
-  return with_state(updated, Queued{due_at, fail.outcome_unknown ? QueuedBy::doubtful_attempt : QueuedBy::failed_attempt});
+  return with_state(updated,
+                    Queued{due_at, fail.outcome_unknown ? QueuedBy::doubtful_attempt : QueuedBy::failed_attempt});
 }
 
 Run requeue_released(const Run& run, Instant due_at) {

@@ -232,7 +232,8 @@ TEST(DecideSettle, ReleaseCancelsTheRetryDelay) {
     EXPECT_EQ(next.attempt, run.attempt);
     EXPECT_EQ(next.fence, run.fence);
     EXPECT_EQ(word(settle(next, Release{}, kOldFence, kNoon + 1s)), "same");
-    EXPECT_EQ(word(settle(next, fail_with("x"), kOldFence, kNoon + 1s)), "same") << "a repeat of the failure before the release";
+    EXPECT_EQ(word(settle(next, fail_with("x"), kOldFence, kNoon + 1s)), "same")
+        << "a repeat of the failure before the release";
   }
   latchkey::Run job = a_run(Queued{kNoon + 25s, QueuedBy::failed_attempt});
   job.origin = Origin::enqueued;

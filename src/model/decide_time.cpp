@@ -19,7 +19,8 @@ std::optional<Instant> retries_end(const Run& run) {
 }
 
 bool is_retry(const Queued& queued) {
-  return queued.by == QueuedBy::failed_attempt || queued.by == QueuedBy::doubtful_attempt || queued.by == QueuedBy::lease_end;
+  return queued.by == QueuedBy::failed_attempt || queued.by == QueuedBy::doubtful_attempt ||
+         queued.by == QueuedBy::lease_end;
 }
 
 std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {

@@ -164,7 +164,8 @@ TEST(DecideDeadline, UnclaimedRunHasAReason) {
     return decide_deadline(run, kNoon + 24h)->last_error;
   };
   EXPECT_EQ(reason(QueuedBy::release), "the last attempt was released, and the run was not claimed again within 24 h");
-  EXPECT_EQ(reason(QueuedBy::release, "boom"), reason(QueuedBy::release)) << "boom is not the error of the last attempt";
+  EXPECT_EQ(reason(QueuedBy::release, "boom"), reason(QueuedBy::release))
+      << "boom is not the error of the last attempt";
   EXPECT_EQ(reason(QueuedBy::reopen, "boom"), "the run was opened again, and was not claimed within 24 h");
   EXPECT_EQ(reason(QueuedBy::failed_attempt, "boom"), "boom");
   EXPECT_EQ(reason(QueuedBy::failed_attempt), "the last attempt failed, and no further attempt started in time");
@@ -184,7 +185,8 @@ TEST(DecideTake, NoRetryStartsAfterTheTotal) {
   EXPECT_TRUE(decide_take(queued, TakeRequest{}, kNewFence, kNoon));
   EXPECT_FALSE(decide_take(queued, TakeRequest{}, kNewFence, kNoon + 1ms));
   const latchkey::Run released = a_job_run(Queued{kNoon, QueuedBy::release}, with_total(10min));
-  EXPECT_TRUE(decide_take(released, TakeRequest{}, kNewFence, kNoon + 1h)) << "an attempt after a release is not a retry";
+  EXPECT_TRUE(decide_take(released, TakeRequest{}, kNewFence, kNoon + 1h))
+      << "an attempt after a release is not a retry";
 }
 
 struct Waiting {
@@ -242,7 +244,8 @@ TEST(MayPurge, NeedsWindowAndRetentionToBeOver) {
   EXPECT_TRUE(may_purge(a_run(Cancelled{kNoon, ""}), retention, kNoon + 48h));
   EXPECT_FALSE(may_purge(a_run(Failed{kNoon, ""}), retention, kNoon + 72h - 1ms));
   EXPECT_TRUE(may_purge(a_run(Failed{kNoon, ""}), retention, kNoon + 72h));
-  EXPECT_FALSE(may_purge(a_run(Failed{kNoon, ""}), {.failed = Duration::max()}, kNoon + 24h * 999)) << "infinite retention";
+  EXPECT_FALSE(may_purge(a_run(Failed{kNoon, ""}), {.failed = Duration::max()}, kNoon + 24h * 999))
+      << "infinite retention";
   for (const State& open : {State{Queued{kNoon}}, State{lease(kNoon)}, State{InDoubt{kNoon}}})
     EXPECT_FALSE(may_purge(a_run(open), retention, kNoon + 24h * 999));
 }

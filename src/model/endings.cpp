@@ -9,7 +9,8 @@ namespace {
 // Every dead letter has a reason.
 constexpr std::string_view kLeaseExpiredReason = "the lease expired without a result";
 constexpr std::string_view kPredecessorReason = "a predecessor of the run did not complete";
-constexpr std::string_view kReleasedReason = "the last attempt was released, and the run was not claimed again within 24 h";
+constexpr std::string_view kReleasedReason =
+    "the last attempt was released, and the run was not claimed again within 24 h";
 constexpr std::string_view kReopenedReason = "the run was opened again, and was not claimed within 24 h";
 constexpr std::string_view kNotRetriedReason = "the last attempt failed, and no further attempt started in time";
 static_assert(kNextClaimTimeout == std::chrono::hours{24}, "the reasons contain this number");

@@ -75,8 +75,8 @@ struct RunHead {
   Bytes input;
   std::string caller;  // the name of the caller, for operators to read
   ClaimId claim;       // the call that created the run
-  // Without a guard, key_hash may be the hash of the call, so that a repeated call finds its run. Unlike `once` this has
-  // no window: it applies until the run is purged.
+  // Without a guard, key_hash may be the hash of the call, so that a repeated call finds its run. Unlike `once` this
+  // has no window: it applies until the run is purged.
   bool by_call = false;
 
   // True if the run is found by its key_hash.

@@ -17,7 +17,7 @@ namespace {
 constexpr auto kCheckPause = std::chrono::milliseconds{500};
 
 struct flock whole_file_lock(short type) {
-  struct flock range{};
+  struct flock range {};
   range.l_type = type;
   range.l_whence = SEEK_SET;
   return range;
@@ -28,7 +28,8 @@ std::unexpected<Error> file_error(const char* what, const std::string& path) {
 }
 
 bool is_same_file(int file, const std::string& path) {
-  struct stat ours{}, there{};
+  struct stat ours {
+  }, there{};
   return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
          ours.st_dev == there.st_dev;
 }
@@ -39,7 +40,8 @@ std::string ServerAddressFile::path_in(const std::string& data_dir) { return dat
 
 ServerAddressFile::ServerAddressFile(const std::string& data_dir, std::string address)
     : path_(path_in(data_dir)), address_(std::move(address)) {
-  if (const auto kept = ensure_written(); !kept) spdlog::warn("commands will not find this server: {}", to_string(kept.error()));
+  if (const auto written = ensure_written(); !written)
+    spdlog::warn("commands with this data folder will not find this server: {}", to_string(written.error()));
   thread_ = std::thread([this] { work(); });
 }
 
@@ -58,7 +60,7 @@ void ServerAddressFile::work() {
   while (!changed_.wait_for(lock, kCheckPause, [this] { return closing_; })) (void)ensure_written();
 }
 
-// Also puts it back where somebody removed it.
+// Also writes the file again if it was removed.
 Result<void> ServerAddressFile::ensure_written() {
   if (file_ >= 0 && is_same_file(file_, path_)) return {};
   const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -68,7 +70,7 @@ Result<void> ServerAddressFile::ensure_written() {
     const bool is_taken = errno == EAGAIN || errno == EACCES;
     const auto fault = file_error("lock", path_);
     ::close(file);
-    if (is_taken) return {};  // by another server, to which commands may speak as well
+    if (is_taken) return {};  // another server has the lock; commands may use that one
     return fault;
   }
   const bool written = ::ftruncate(file, 0) == 0 &&
@@ -115,7 +117,7 @@ bool has_store_of_its_own(const std::string& data_dir) {
   try {
     Database database(file, nullptr, Access::read);
     return !find_moved_mark(database);
-  } catch (const std::exception&) {  // whatever it is, a command that opens it will say
+  } catch (const std::exception&) {  // a command that opens the file reports the error
     return true;
   }
 }

@@ -34,7 +34,7 @@ TEST(Telemetry, CountsByLabel) {
   EXPECT_THAT(text, HasSubstr("latchkey_waiting_requests 2\n"));
 }
 
-TEST(Telemetry, TellsOfOpenRunsDoubtAndDeadLetters) {
+TEST(Telemetry, ExposesOpenRunsDoubtAndDeadLetters) {
   Telemetry telemetry;
   const StoreStats stats{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unread_letters = 2};
   const auto expect_gauges = [](const std::string& text) {

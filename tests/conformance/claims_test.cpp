@@ -90,8 +90,7 @@ TEST_P(RepeatRows, TheAnswerIsTheSameAfterReopening) {
 INSTANTIATE_TEST_SUITE_P(On, RepeatRows,
                          testing::Combine(testing::ValuesIn(backends()), testing::ValuesIn(kRepeatTable)),
                          [](const auto& row) {
-                           return std::get<0>(row.param).name + "_" +
-                                  std::string(name(std::get<1>(row.param).state));
+                           return std::get<0>(row.param).name + "_" + std::string(name(std::get<1>(row.param).state));
                          });
 
 class Claiming : public StoreTest {};

@@ -46,8 +46,8 @@ class Draw {
   State state() {
     switch (of({0, 1, 1, 2, 3, 4, 5})) {
       case 0:
-        return Queued{near(kNoon), of({QueuedBy::enqueue, QueuedBy::failed_attempt, QueuedBy::release, QueuedBy::lease_end,
-                                       QueuedBy::reopen, QueuedBy::doubtful_attempt})};
+        return Queued{near(kNoon), of({QueuedBy::enqueue, QueuedBy::failed_attempt, QueuedBy::release,
+                                       QueuedBy::lease_end, QueuedBy::reopen, QueuedBy::doubtful_attempt})};
       case 1: {
         const bool taken = coin();
         return Running{.started_at = kNoon - 1h,

@@ -33,7 +33,7 @@ class SqlRepeat : public SqlTest, public ::testing::WithParamInterface<RepeatRow
   std::string arguments(const Fingerprint& print) const {
     const RepeatRow& row = GetParam();
     std::string text = is_lock(row.state) ? "'f', 'k', guard => 'while-running'"
-                                             : "'f', 'k', guard => 'once', fingerprint => '" + print_of(print) + "'";
+                                          : "'f', 'k', guard => 'once', fingerprint => '" + print_of(print) + "'";
     if (row.state == KeyState::failed_unknown_hold) text += ", on_doubt => 'hold'";
     return text;
   }
