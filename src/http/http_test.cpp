@@ -205,7 +205,9 @@ TEST(Reply, SendsExactlyOneResponse) {
     Reply moved(std::move(reply));
     moved.send({.status = 200});
   }
-  { Reply abandoned(sink, {}); }
+  {
+    Reply abandoned(sink, {});
+  }
   {
     Reply first(sink, {});
     first = Reply(sink, {});

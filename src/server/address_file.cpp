@@ -17,7 +17,7 @@ namespace {
 constexpr auto kCheckPause = std::chrono::milliseconds{500};
 
 struct flock whole_file_lock(short type) {
-  struct flock range {};
+  struct flock range{};
   range.l_type = type;
   range.l_whence = SEEK_SET;
   return range;
@@ -28,8 +28,7 @@ std::unexpected<Error> file_error(const char* what, const std::string& path) {
 }
 
 bool is_same_file(int file, const std::string& path) {
-  struct stat ours {
-  }, there{};
+  struct stat ours{}, there{};
   return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
          ours.st_dev == there.st_dev;
 }

@@ -55,7 +55,7 @@ Result<std::string> read_key(const std::string& path) {
 }
 
 void warn_if_readable(const std::string& path) {
-  struct stat facts {};
+  struct stat facts{};
   if (::stat(path.c_str(), &facts) == 0 && (facts.st_mode & 077) != 0)
     spdlog::warn("{} has mode {:04o}: others can read it; say chmod 600 {}", path, facts.st_mode & 07777, path);
 }

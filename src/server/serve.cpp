@@ -22,7 +22,7 @@ sigset_t stop_signals() {
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
   // SIGHUP means that the terminal is closed. Under nohup the signal is ignored, and stays ignored.
-  struct sigaction hang_up {};
+  struct sigaction hang_up{};
   sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
   return set;

@@ -52,7 +52,7 @@ TEST_F(AdminKey, IsCreatedOnce) {
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
   const std::string first = token();
   EXPECT_TRUE(api::parse_token(first));
-  struct stat facts {};
+  struct stat facts{};
   ASSERT_EQ(::stat(path.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777, 0600u);
   ASSERT_TRUE(ensure_admin_key(path, *store, random));

@@ -170,9 +170,8 @@ bool PgTables::erase_old_batches(Instant before) {
 // The position is a sequence, so it advances even if the transaction rolls back. The slice is then purged in the next
 // pass over the table.
 PurgeSlice PgTables::purge_candidates(Instant made_by, std::uint32_t limit) {
-  const Rows& rows = query("purge:" + std::to_string(limit), [&] {
-    return Statement{sql().purge_candidates, Params().add(std::int64_t{limit})};
-  });
+  const Rows& rows = query("purge:" + std::to_string(limit),
+                           [&] { return Statement{sql().purge_candidates, Params().add(std::int64_t{limit})}; });
   // Rows come in the order of their counters, which is nearly that of time: a slice without old runs is the last.
   std::vector<Seq> found;
   for (int row = 0; row < rows.size(); ++row)

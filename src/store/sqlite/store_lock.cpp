@@ -24,7 +24,7 @@ std::unexpected<Error> cannot(const char* what, const std::string& path) {
 }
 
 struct flock whole_file(short type) {
-  struct flock range {};
+  struct flock range{};
   range.l_type = type;
   range.l_whence = SEEK_SET;
   return range;
@@ -62,14 +62,13 @@ bool write(int file, std::string_view text) {
 }
 
 bool is_empty(int file) {
-  struct stat facts {};
+  struct stat facts{};
   return ::fstat(file, &facts) == 0 && facts.st_size == 0;
 }
 
 // A removed file can be locked as well as any other, and means nothing.
 bool is_at(int file, const std::string& path) {
-  struct stat ours {
-  }, there{};
+  struct stat ours{}, there{};
   return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
          ours.st_dev == there.st_dev;
 }

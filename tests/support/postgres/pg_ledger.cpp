@@ -135,9 +135,8 @@ class Ledger::Caller {
     if (!replies) return;
     const RunId id = std::get<Enqueued>(replies->at(0)).run.id();
     for (const bool changes : {true, false}) {
-      const auto reply = insist<MoveReply>([&](Store& store, auto done) {
-        store.move({{}, id, CancelByHand{}}, std::move(done));
-      });
+      const auto reply =
+          insist<MoveReply>([&](Store& store, auto done) { store.move({{}, id, CancelByHand{}}, std::move(done)); });
       const auto* moved = std::get_if<Moved>(&reply);
       ASSERT_TRUE(moved) << to_string(std::get<Error>(reply));
       EXPECT_EQ(moved->changed, changes);
