@@ -142,7 +142,7 @@ TEST_F(Library, ALongExceptionIsRecordedToo) {
   EXPECT_EQ(failed.how, How::failed);
   EXPECT_LE(failed.detail.size(), 64u << 10);
   EXPECT_TRUE(failed.detail.starts_with(std::string(65'000, 'x')));
-  EXPECT_TRUE(failed.detail.ends_with(" bytes more were not kept)"));
+  EXPECT_TRUE(failed.detail.ends_with(" more bytes were not stored)"));
 }
 
 TEST_F(Library, AResultTooLargeToKeepUndoesTheTransaction) {

@@ -43,7 +43,7 @@ std::optional<Fault> find_no_text(const File& file) {
   };
   if (const auto at = file.text.find('\0'); at != file.text.npos)
     return fault_at(at, "has a NUL byte: it must be text in UTF-8");
-  if (const auto at = find_no_utf8(file.text); at != file.text.npos)
+  if (const auto at = find_invalid_utf8(file.text); at != file.text.npos)
     return fault_at(at, "has bytes that are no UTF-8: save it as UTF-8");
   return std::nullopt;
 }

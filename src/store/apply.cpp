@@ -202,7 +202,7 @@ std::vector<EnqueueReply> find_follow_ups(Applying with, const Run& parent, cons
     std::optional<Run> latest = find_latest(with, request);
     if (latest) latest = pass_time(with, *std::move(latest));
     EnqueueDecision decision = decide_enqueue(latest, request, with.now);
-    if (auto* stands = std::get_if<KeepExisting>(&decision)) found.push_back(std::move(stands->reply));
+    if (auto* stands = std::get_if<UseExisting>(&decision)) found.push_back(std::move(stands->reply));
   }
   return found;
 }
@@ -261,7 +261,7 @@ EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
   // Time first: the answer is the same whether the sweeper has come by or not.
   const std::optional<Run> ended = latest ? decide_deadline(*latest, with.now) : std::nullopt;
   EnqueueDecision decision = decide_enqueue(ended ? ended : latest, request, with.now);
-  auto* stands = std::get_if<KeepExisting>(&decision);
+  auto* stands = std::get_if<UseExisting>(&decision);
   if (stands && std::holds_alternative<Mismatch>(stands->reply)) return std::move(stands->reply);
   auto predecessors = stands ? Result<std::vector<Run>>{} : find_predecessors(with, request);
   if (!predecessors) return predecessors.error();
@@ -348,7 +348,7 @@ SettleReply apply_settle(Applying with, const SettleRequest& request) {
 MoveReply apply_move(Applying with, const MoveRequest& request) {
   auto run = find_for(with, request.tenant, request.id);
   if (!run) return Error{Code::NOT_FOUND, "no such run"};
-  if (!LK_SEEDED(move_before_time)) run = pass_time(with, *std::move(run));
+  if (!LK_SEEDED(action_before_deadline)) run = pass_time(with, *std::move(run));
   const Uuid fresh = make_uuid_v7(with.now, with.random.next(), with.random.next());
   MoveDecision decision = decide_move(*run, request.move, fresh, with.now);
   if (decision.refused) return *decision.refused;

@@ -32,14 +32,14 @@ MemberMoved leave_alone(Applying with, const LetterMove& wish, const DeadLetterM
 MemberMoved move_member(Applying with, const LetterMove& wish, const DeadLetterMember& member) {
   const auto run = with.tables.find(member.run);
   if (!run) return {member.run, false, Error{Code::NOT_FOUND, "the run is gone"}};
-  if (run->generation != member.generation && !LK_SEEDED(letter_moves_later_failure))
+  if (run->generation != member.generation && !LK_SEEDED(old_dead_letter_changes_new_failure))
     return leave_alone(with, wish, member, *run);
   const MoveReply reply = apply_move(with, {std::nullopt, member.run, wish.move});
   if (const auto* error = std::get_if<Error>(&reply)) return {member.run, false, *error};
   const auto& moved = std::get<Moved>(reply);
   // A failure that a person lets stand changes no run, but it is a step.
   const bool stands = std::holds_alternative<ResolveFailed>(wish.move);
-  const bool changed = (moved.changed || stands) && !LK_SEEDED(letter_step_not_recorded) &&
+  const bool changed = (moved.changed || stands) && !LK_SEEDED(dead_letter_step_not_recorded) &&
                        with.tables.add_step(member, {kind_of(wish.move), wish.by, with.now, wish.note});
   return {member.run, changed || moved.changed, {}};
 }

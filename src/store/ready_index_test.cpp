@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

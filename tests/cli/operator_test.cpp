@@ -7,7 +7,7 @@
 #include "cli/cli_fixture.hpp"
 #include "keying/key_hash.hpp"
 #include "store/sqlite/sqlite_store.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

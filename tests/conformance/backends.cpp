@@ -7,7 +7,7 @@
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
 #include "support/postgres/pg_server.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

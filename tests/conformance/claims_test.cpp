@@ -11,11 +11,11 @@ class RepeatRows : public StoreTestBase, public testing::TestWithParam<std::tupl
 
  protected:
   const RepeatRow row = std::get<1>(GetParam());
-  const std::optional<Run> before = reach(row.standing);
+  const std::optional<Run> before = reach(row.state);
 
   void ask_as_the_row_says(auto& request) const {
-    if (is_lock(row.standing)) request.guard = Guard::while_running;
-    if (row.standing == Standing::failed_unknown_hold) request.on_doubt = OnDoubt::hold;
+    if (is_lock(row.state)) request.guard = Guard::while_running;
+    if (row.state == KeyState::failed_unknown_hold) request.on_doubt = OnDoubt::hold;
   }
   ClaimRequest a_repeat() const {
     ClaimRequest request = a_claim();
@@ -90,8 +90,7 @@ TEST_P(RepeatRows, TheAnswerIsTheSameAfterReopening) {
 INSTANTIATE_TEST_SUITE_P(On, RepeatRows,
                          testing::Combine(testing::ValuesIn(backends()), testing::ValuesIn(kRepeatTable)),
                          [](const auto& row) {
-                           return std::get<0>(row.param).name + "_" +
-                                  std::string(name(std::get<1>(row.param).standing));
+                           return std::get<0>(row.param).name + "_" + std::string(name(std::get<1>(row.param).state));
                          });
 
 class Claiming : public StoreTest {};

@@ -126,7 +126,7 @@ TEST_P(Settling, OfALongMessageTheBeginningIsKept) {
   const Run doubted = end(won, wordy).run;
   EXPECT_LE(doubted.last_error.size(), 64u * 1024);
   EXPECT_TRUE(doubted.last_error.starts_with("boom: x"));
-  EXPECT_TRUE(doubted.last_error.ends_with("\n… (983110 bytes more were not kept)"));
+  EXPECT_TRUE(doubted.last_error.ends_with("\n… (983110 more bytes were not stored)"));
   EXPECT_TRUE(same_run(doubted, find(won.run.id())));
   EXPECT_FALSE(end(won, wordy).changed) << "the same again is known by what was kept of it";
 

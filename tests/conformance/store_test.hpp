@@ -5,7 +5,7 @@
 
 #include "conformance/await.hpp"
 #include "conformance/backend.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 
@@ -52,8 +52,8 @@ class StoreTestBase {
   Run find(RunId id);
   bool is_gone(RunId id) { return !store().find({}, id).value(); }
   Moved move(RunId id, Move wish);
-  // Brings a key to the row's standing by the store's own verbs. The key is "k".
-  std::optional<Run> reach(Standing standing);
+  // Brings a key to the row's state by the store's own verbs. The key is "k".
+  std::optional<Run> reach(KeyState state);
 
  private:
   std::unique_ptr<OpenStore> open_;

@@ -59,10 +59,11 @@ TEST_P(Sweeping, AFailedTryThatNobodyClaimsAgainIsGivenUp) {
 TEST_P(Sweeping, ATryThatWasGivenBackAndThatNobodyTakesUpSaysSo) {
   const Won won = win();
   end(won, Release{});
-  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "its last try was given back, and nobody came for it within 24 h");
+  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error,
+            "the last attempt was released, and the run was not claimed again within 24 h");
   EXPECT_EQ(store().list_dead_letters({}).value().entries.at(0).reason, find(won.run.id()).last_error);
   move(won.run.id(), RetryByHand{});
-  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "it was opened again, and nobody came for it within 24 h");
+  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "the run was opened again, and was not claimed within 24 h");
 }
 TEST_P(Sweeping, ADoubtfulTryThatNobodyClaimsAgainStaysDoubtful) {
   const Won won = win();

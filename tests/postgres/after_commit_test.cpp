@@ -2,7 +2,7 @@
 // done again.
 #include "conformance/await.hpp"
 #include "support/postgres/pg_stores.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_stores.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

@@ -7,20 +7,20 @@
 namespace latchkey::sim {
 namespace {
 
-const RepeatRow& row_of(Standing standing) {
-  const auto row = std::ranges::find(kRepeatTable, standing, &RepeatRow::standing);
+const RepeatRow& row_of(KeyState state) {
+  const auto row = std::ranges::find(kRepeatTable, state, &RepeatRow::state);
   LK_ASSERT(row != kRepeatTable.end());
   return *row;
 }
 
-Standing classify_lapsed(const Run& run, const Running& running, OnDoubt asked) {
+KeyState classify_lapsed(const Run& run, const Running& running, OnDoubt asked) {
   const bool once = run.head->guard == Guard::once;
-  if (running.cancel_requested) return Standing::cancelled;
-  if (run.head->on_doubt == OnDoubt::hold) return Standing::lapsed_hold;
+  if (running.cancel_requested) return KeyState::cancelled;
+  if (run.head->on_doubt == OnDoubt::hold) return KeyState::lapsed_hold;
   if (run.attempt >= run.attempts_max && once)
-    return asked == OnDoubt::hold ? Standing::failed_unknown_hold : Standing::once_failed;
-  if (run.attempt >= run.attempts_max) return Standing::while_running_failed;
-  return run.origin == Origin::claimed ? Standing::lapsed_claim_rerun : Standing::lapsed_job_rerun;
+    return asked == OnDoubt::hold ? KeyState::failed_unknown_hold : KeyState::once_failed;
+  if (run.attempt >= run.attempts_max) return KeyState::while_running_failed;
+  return run.origin == Origin::claimed ? KeyState::lapsed_claim_rerun : KeyState::lapsed_job_rerun;
 }
 
 bool differs(const std::optional<Run>& latest, const std::optional<Fingerprint>& fingerprint) {
@@ -62,28 +62,28 @@ bool is_answer(const ClaimReply& reply, const std::optional<Run>& latest, const 
 
 }  // namespace
 
-Standing classify(const std::optional<Run>& latest, OnDoubt asked, Instant now) {
-  if (!latest) return Standing::absent;
+KeyState classify(const std::optional<Run>& latest, OnDoubt asked, Instant now) {
+  if (!latest) return KeyState::absent;
   const Run& run = *latest;
   const bool once = run.head->guard == Guard::once;
-  if (run.as<Cancelled>()) return Standing::cancelled;
+  if (run.as<Cancelled>()) return KeyState::cancelled;
   if (const auto* completed = run.as<Completed>()) {
-    if (!once) return Standing::while_running_completed;
-    return now < completed->at + run.head->window ? Standing::once_completed : Standing::window_over;
+    if (!once) return KeyState::while_running_completed;
+    return now < completed->at + run.head->window ? KeyState::once_completed : KeyState::window_over;
   }
   if (const auto* failed = run.as<Failed>()) {
-    if (!once) return Standing::while_running_failed;
+    if (!once) return KeyState::while_running_failed;
     const bool held =
         failed->effect == Effect::unknown && (run.head->on_doubt == OnDoubt::hold || asked == OnDoubt::hold);
-    return held ? Standing::failed_unknown_hold : Standing::once_failed;
+    return held ? KeyState::failed_unknown_hold : KeyState::once_failed;
   }
-  if (run.as<InDoubt>()) return Standing::in_doubt;
+  if (run.as<InDoubt>()) return KeyState::in_doubt;
   if (const auto* queued = run.as<Queued>()) {
-    if (run.origin == Origin::enqueued) return Standing::queued_job;
-    return now < queued->due_at ? Standing::queued_claim_not_due : Standing::queued_claim_due;
+    if (run.origin == Origin::enqueued) return KeyState::queued_job;
+    return now < queued->due_at ? KeyState::queued_claim_not_due : KeyState::queued_claim_due;
   }
   const auto& running = std::get<Running>(run.state);
-  return now < running.lease_until ? Standing::running : classify_lapsed(run, running, asked);
+  return now < running.lease_until ? KeyState::running : classify_lapsed(run, running, asked);
 }
 
 std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& request, const ClaimReply& reply,
@@ -91,7 +91,7 @@ std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& req
   const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
     return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request was not told KEY_REUSED");
-  if (row.standing == Standing::running && latest->as<Running>()->claim == request.claim) {
+  if (row.state == KeyState::running && latest->as<Running>()->claim == request.claim) {
     const auto* won = std::get_if<Won>(&reply);
     return won && won->fence == latest->fence ? "" : text_of(row, "a claim asked again did not get its own run");
   }

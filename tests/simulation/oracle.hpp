@@ -10,7 +10,7 @@
 namespace latchkey::sim {
 
 // How the key's latest run stands at `now` for one who asks with this `on_doubt`.
-Standing classify(const std::optional<Run>& latest, OnDoubt asked, Instant now);
+KeyState classify(const std::optional<Run>& latest, OnDoubt asked, Instant now);
 // What is wrong with the reply; empty when it is as the table says.
 std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& request, const ClaimReply& reply,
                        Instant now);

@@ -1,7 +1,7 @@
 // SQL functions on runs that a server keeps in ranges: a run leaves its block for a row of its own, and the rest of the
 // block stays as it was.
 #include "sql/sql_runs.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -90,7 +90,7 @@ TEST_F(SqlBlocks, SettledRunsLeaveFromEveryPlace) {
   EXPECT_EQ(load(3).as<Completed>()->result, "in the middle");
   EXPECT_EQ(load(3).fence, before.fence);
   EXPECT_EQ(load(3).first_attempt_at, before.first_attempt_at);
-  EXPECT_EQ(load(2).as<Queued>()->by, QueuedBy::failed_try);
+  EXPECT_EQ(load(2).as<Queued>()->by, QueuedBy::failed_attempt);
   EXPECT_EQ(load(6).as<Running>()->session, id_of(51));
   for (const int seq : {4, 5}) {
     EXPECT_EQ(load(seq).status(), Status::running);

@@ -5,7 +5,7 @@
 #include "model/endings.hpp"
 #include "sql/sql_runs.hpp"
 #include "store/packing.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -46,8 +46,8 @@ class Draw {
   State state() {
     switch (of({0, 1, 1, 2, 3, 4, 5})) {
       case 0:
-        return Queued{near(kNoon), of({QueuedBy::enqueue, QueuedBy::failed_try, QueuedBy::release, QueuedBy::lease_end,
-                                       QueuedBy::reopen, QueuedBy::doubtful_try})};
+        return Queued{near(kNoon), of({QueuedBy::enqueue, QueuedBy::failed_attempt, QueuedBy::release,
+                                       QueuedBy::lease_end, QueuedBy::reopen, QueuedBy::doubtful_attempt})};
       case 1: {
         const bool taken = coin();
         return Running{.started_at = kNoon - 1h,
@@ -260,7 +260,7 @@ TEST_F(SqlDecisions, Enqueues) {
         EXPECT_EQ(said, "reopen");
         expect_state(reopen->next, "d.next", from);
       } else {
-        const auto& reply = std::get<KeepExisting>(decision).reply;
+        const auto& reply = std::get<UseExisting>(decision).reply;
         const auto* stands = std::get_if<Enqueued>(&reply);
         EXPECT_EQ(said, !stands ? "mismatch" : stands->duplicate ? "duplicate" : "own");
         if (!stands) return;

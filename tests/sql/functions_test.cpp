@@ -1,6 +1,6 @@
 // begin_run, enqueue, heartbeat, complete_run, fail_run: every row of the repeat table, and what owners may say.
 #include "sql/sql_runs.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -15,16 +15,16 @@ std::string print_of(const Fingerprint& print) {
 
 class SqlRepeat : public SqlTest, public ::testing::WithParamInterface<RepeatRow> {
  protected:
-  SqlRepeat() : caller(service("default")), before(put(GetParam().standing)) {}
+  SqlRepeat() : caller(service("default")), before(put(GetParam().state)) {}
 
   // The row's run, as seen now. What is to lie ahead lies far enough ahead for a slow machine.
-  std::optional<Run> put(Standing standing) {
-    auto run = stand(standing);
+  std::optional<Run> put(KeyState state) {
+    auto run = make_run_in(state);
     if (!run) return run;
     Run moved = moved_in_time(*run, database_now(admin) - kNoon);
-    if (auto* queued = std::get_if<Queued>(&moved.state); queued && standing == Standing::queued_claim_not_due)
+    if (auto* queued = std::get_if<Queued>(&moved.state); queued && state == KeyState::queued_claim_not_due)
       queued->due_at += 1h;
-    if (auto* running = std::get_if<Running>(&moved.state); running && standing == Standing::running)
+    if (auto* running = std::get_if<Running>(&moved.state); running && state == KeyState::running)
       running->lease_until += 1h;
     store_run(admin, moved);
     admin.run("SELECT setval('latchkey.counters', 5001), setval('latchkey.fences', 5001)");
@@ -32,9 +32,9 @@ class SqlRepeat : public SqlTest, public ::testing::WithParamInterface<RepeatRow
   }
   std::string arguments(const Fingerprint& print) const {
     const RepeatRow& row = GetParam();
-    std::string text = is_lock(row.standing) ? "'f', 'k', guard => 'while-running'"
-                                             : "'f', 'k', guard => 'once', fingerprint => '" + print_of(print) + "'";
-    if (row.standing == Standing::failed_unknown_hold) text += ", on_doubt => 'hold'";
+    std::string text = is_lock(row.state) ? "'f', 'k', guard => 'while-running'"
+                                          : "'f', 'k', guard => 'once', fingerprint => '" + print_of(print) + "'";
+    if (row.state == KeyState::failed_unknown_hold) text += ", on_doubt => 'hold'";
     return text;
   }
   std::optional<Run> latest() { return find_latest(admin, kHash); }
@@ -82,8 +82,8 @@ TEST_P(SqlRepeat, BeginRun) {
       break;
   }
   if (said[0] != "won") EXPECT_EQ(said[3], std::nullopt) << "a fence for somebody who did not win";
-  if (row.standing == Standing::lapsed_hold) EXPECT_EQ(run->status(), Status::in_doubt);
-  if (row.standing == Standing::lapsed_job_rerun) EXPECT_EQ(run->as<Queued>()->by, QueuedBy::lease_end);
+  if (row.state == KeyState::lapsed_hold) EXPECT_EQ(run->status(), Status::in_doubt);
+  if (row.state == KeyState::lapsed_job_rerun) EXPECT_EQ(run->as<Queued>()->by, QueuedBy::lease_end);
 }
 
 TEST_P(SqlRepeat, Enqueue) {
@@ -103,7 +103,7 @@ TEST_P(SqlRepeat, Enqueue) {
 }
 
 TEST_P(SqlRepeat, AnotherFingerprintNeverDisturbs) {
-  if (!GetParam().fingerprint_checked || is_lock(GetParam().standing)) return;
+  if (!GetParam().fingerprint_checked || is_lock(GetParam().state)) return;
   const auto begun = caller.row("SELECT status, code, run, fence FROM latchkey.begin_run(" + arguments(kOther) + ")");
   EXPECT_EQ(begun, (std::vector<Value>{"mismatch", "KEY_REUSED", to_string(before->id()), std::nullopt}));
   const auto enqueued = caller.row("SELECT status, code, run FROM latchkey.enqueue(" + arguments(kOther) + ")");
@@ -112,7 +112,7 @@ TEST_P(SqlRepeat, AnotherFingerprintNeverDisturbs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, SqlRepeat, ::testing::ValuesIn(kRepeatTable),
-                         [](const auto& row) { return std::string(name(row.param.standing)); });
+                         [](const auto& row) { return std::string(name(row.param.state)); });
 
 class SqlFunctions : public SqlTest {
  protected:

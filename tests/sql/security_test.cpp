@@ -7,7 +7,7 @@
 #include "sql/sql_runs.hpp"
 #include "support/postgres/pg_bouncer.hpp"
 #include "support/postgres/pg_server.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

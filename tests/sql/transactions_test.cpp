@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "sql/sql_runs.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

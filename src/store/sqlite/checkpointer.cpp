@@ -72,7 +72,7 @@ bool Checkpointer::sync_file() {
   if (sqlite3_file_control(guard_.handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file->pMethods)
     return false;
   return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK ||
-         LK_SEEDED(failed_sync_believed);
+         LK_SEEDED(failed_sync_ignored);
 }
 
 Checkpointer::Phase Checkpointer::phase() {

@@ -169,11 +169,11 @@ Result<void> StoreLock::announce(const std::string& address) {
   return {};
 }
 
-Result<void> StoreLock::keep() {
+Result<void> StoreLock::restore_file() {
   if (is_at(beside_.number(), path_of(store_file_))) return {};
   auto beside = try_beside(store_file_);
   if (!beside) return std::unexpected(beside.error());
-  // Somebody who tries to own the store has it for a moment: the next keep() gets it.
+  // Somebody who tries to own the store has it for a moment: the next restore_file() gets it.
   if (!*beside) return fail(Code::STORE_LOCKED, "another process has " + path_of(store_file_));
   beside_ = **std::move(beside);
   return announce(std::string(address_));

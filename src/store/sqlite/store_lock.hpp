@@ -4,8 +4,8 @@
 // (fcntl's, of the open file): an address without that is what a dead server left.
 //
 // FILE.lock can be removed or replaced under its owner, so the store file itself is locked as well (flock, which SQLite
-// does not use): whoever has FILE.lock without that owns nothing. A server puts FILE.lock back by keep(). Take it
-// before the store is opened and let it go after the store is closed: closing any descriptor of the store file drops
+// does not use): whoever has FILE.lock without that owns nothing. A server puts FILE.lock back by restore_file(). Take
+// it before the store is opened and let it go after the store is closed: closing any descriptor of the store file drops
 // the locks that SQLite has on it in this process.
 //
 // FILE.lock also says whether FILE has ever been a store: one that was cut to nothing is not taken for a new one.
@@ -38,7 +38,7 @@ class StoreLock {
   // "http://127.0.0.1:7420": from now on commands speak to this server. Withdrawn when the lock is let go.
   Result<void> announce(const std::string& address);
   // Makes FILE.lock again if it is gone or another one, with the address in it. To be called now and then.
-  Result<void> keep();
+  Result<void> restore_file();
 
  private:
   // A descriptor that closes itself.

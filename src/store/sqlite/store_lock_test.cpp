@@ -40,12 +40,12 @@ TEST(StoreLock, ARemovedOrReplacedFileBesideChangesNothing) {
   ASSERT_TRUE(lock && lock->announce("http://127.0.0.1:7420"));
   std::filesystem::remove(beside);
   EXPECT_EQ(StoreLock::acquire(file, Duration{20}, clock).error().code, Code::STORE_LOCKED) << "gone";
-  ASSERT_TRUE(lock->keep());
+  ASSERT_TRUE(lock->restore_file());
   EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "put back";
   EXPECT_EQ(StoreLock::acquire(file, Duration{60'000}, clock).error().code, Code::STORE_LOCKED);
   std::filesystem::rename(beside, folder.file("moved"));
   std::ofstream(beside) << "something else";
-  ASSERT_TRUE(lock->keep());
+  ASSERT_TRUE(lock->restore_file());
   EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "replaced, and put back";
   lock = fail(Code::INTERNAL, "let go");
   EXPECT_FALSE(StoreLock::find_server(file));

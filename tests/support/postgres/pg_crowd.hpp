@@ -13,7 +13,7 @@
 
 #include "base/clock.hpp"
 #include "store/store.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "conformance/await.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {

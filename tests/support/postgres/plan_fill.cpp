@@ -1,5 +1,5 @@
 #include "support/postgres/plan_walk.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 

@@ -2,7 +2,7 @@
 
 #include <future>
 
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 

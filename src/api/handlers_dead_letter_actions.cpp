@@ -1,4 +1,4 @@
-// What a person does about a dead letter's members: retry, resolve.
+// Operator actions on the members of a dead letter: retry, resolve.
 #include "api/body.hpp"
 #include "api/handlers_dead_letters.hpp"
 #include "api/resolution.hpp"
@@ -10,10 +10,10 @@ namespace {
 constexpr std::size_t kNamedMax = 500;
 constexpr std::size_t kProblemsMax = 100;
 
-// What became of the members of an entry.
+// The number of members by result, and the refusals to report.
 struct Tally {
   std::uint64_t changed = 0, unchanged = 0, refused = 0;
-  std::vector<MemberMoved> problems;  // the first of those refused
+  std::vector<MemberMoved> problems;  // the first refused members
 
   void count(const MemberMoved& member) {
     if (!member.refused) {
@@ -25,7 +25,7 @@ struct Tally {
   }
 };
 
-void tell_tally(Answer& answer, const Tally& tally) {
+void send_tally(Answer& answer, const Tally& tally) {
   std::string text;
   wire::ObjectOut out(text);
   out.number("changed", static_cast<std::int64_t>(tally.changed));
@@ -43,38 +43,39 @@ void tell_tally(Answer& answer, const Tally& tally) {
   answer.send_json(200, std::move(text));
 }
 
-// In slices, so that other writes go in between; each slice is a transaction. Broken off, it is simply asked for again.
-void move_members(DeadLetterContext& context, LetterMove wish, Answer& answer) {
+// Works in slices, one transaction each, so that other writes run in between. After an error the caller may repeat the
+// request: members that have the requested state are not changed again.
+void move_members(DeadLetterContext& context, LetterMove action, Answer& answer) {
   Tally tally;
   do {
-    const auto moved = context.store.move_dead_letter(wish);
+    const auto moved = context.store.move_dead_letter(action);
     if (!moved) return answer.send_error(moved.error());
     if (!*moved) return answer.send_error({Code::NOT_FOUND, ""});
     for (const MemberMoved& member : (*moved)->members) {
       tally.count(member);
       if (member.changed) context.waiters.notify(member.run);
     }
-    wish.cursor = (*moved)->next;
-  } while (!wish.cursor.empty());
-  tell_tally(answer, tally);
+    action.cursor = (*moved)->next;
+  } while (!action.cursor.empty());
+  send_tally(answer, tally);
 }
 
 void start_moving(DeadLetterContext& context, Call call, std::vector<RunId> runs, Move move, std::string note) {
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  LetterMove wish{.tenant = *std::move(tenant),
-                  .letter = id_of(call),
-                  .runs = std::move(runs),
-                  .move = std::move(move),
-                  .by = call.principal->name,
-                  .note = std::move(note)};
-  do_later(call, [&context, wish = std::move(wish)](Answer& answer) { move_members(context, wish, answer); });
+  LetterMove action{.tenant = *std::move(tenant),
+                    .letter = id_of(call),
+                    .runs = std::move(runs),
+                    .move = std::move(move),
+                    .by = call.principal->name,
+                    .note = std::move(note)};
+  do_later(call, [&context, action = std::move(action)](Answer& answer) { move_members(context, action, answer); });
 }
 
 wire::Fault read_runs(const wire::JsonValue& value, std::vector<RunId>& into) {
   std::vector<std::string> texts;
   if (auto fault = read_texts(value, texts)) return fault;
-  if (texts.empty() || texts.size() > kNamedMax) return wrong_value(value, "1 to 500 ids; leave it out to name all");
+  if (texts.empty() || texts.size() > kNamedMax) return wrong_value(value, "1 to 500 ids, or absent for all members");
   for (const std::string& text : texts) {
     const auto id = parse_uuid(text);
     if (!id) return wrong_value(value, "an array of run ids");
@@ -96,12 +97,12 @@ constexpr std::array kLetterRetryMembers{
     wire::Member<LetterRetryBody>{
         "fresh_effect_key", [](auto& body, auto& value) { return read_flag(value, body.retry.fresh_effect_key); }},
 };
-constexpr auto& kSaid = kResolutionMembers<ResolveBody>;
+constexpr auto& kResolution = kResolutionMembers<ResolveBody>;
 constexpr std::array kResolveMembers{
     wire::Member<ResolveBody>{"runs", [](auto& body, auto& value) { return read_runs(value, body.runs); }},
-    kSaid[0],
-    kSaid[1],
-    kSaid[2],
+    kResolution[0],
+    kResolution[1],
+    kResolution[2],
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs as they stand in each row of the repeat table, made by hand, and the requests that meet them. Pure.
+// Sample runs for each row of the repeat table, and sample requests for their key. Pure.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ inline constexpr Fence kOldFence{7};
 inline constexpr Fence kNewFence{8};
 
 Digest hash_key(std::string_view tenant, std::string_view function, std::string_view key);
-// A version-7 UUID that is unlike every other number's.
+// A version-7 UUID, different for each number.
 Uuid id_of(std::uint64_t number);
 
 // Function "f", key "k", tenant "default", guard once, fingerprint kSame.
@@ -27,17 +27,17 @@ ClaimRequest a_claim(std::string key = "k", std::string tenant = "default");
 EnqueueRequest a_job(std::string key = "k", std::string tenant = "default");
 // A head as a store would make it from a_claim(): once, rerun, three retries.
 RunHead a_head();
-// The run in the given state after one try under kOldFence, as it would be shortly before kNoon.
+// A run in the given state after one attempt with kOldFence, shortly before kNoon.
 Run a_run(State state, RunHead head = a_head());
 Run a_job_run(State state, RunHead head = a_head());
 
-// The key's latest run for a row, as seen at kNoon. None for Standing::absent.
-std::optional<Run> stand(Standing standing);
-// Whether the row speaks of a `while-running` key; the others are `once`.
-bool is_lock(Standing standing);
-std::string_view name(Standing standing);
+// The key's latest run at kNoon for a row of the table. None for KeyState::absent.
+std::optional<Run> make_run_in(KeyState state);
+// True if the row is about a `while-running` key; the others are `once`.
+bool is_lock(KeyState state);
+std::string_view name(KeyState state);
 
-// What a claim's reply is on the wire.
+// The reply to a claim over HTTP.
 struct WireAnswer {
   int status = 0;
   std::string code;
@@ -45,14 +45,14 @@ struct WireAnswer {
   bool operator==(const WireAnswer&) const = default;
 };
 WireAnswer on_wire(const ClaimReply& reply);
-// Which of the table's answers this is, for a key whose latest run was `before`. None for a mismatch.
+// The table's name for this reply, for a key whose latest run was `before`. None for a mismatch.
 std::optional<ClaimAnswer> classify(const ClaimReply& reply, const std::optional<Run>& before);
 std::optional<EnqueueAnswer> classify(const EnqueueReply& reply, const std::optional<Run>& before);
 
-// Every member, for "nothing was disturbed".
+// Compares every member.
 bool same_run(const Run& a, const Run& b);
 
-inline void PrintTo(const RepeatRow& row, std::ostream* out) { *out << name(row.standing); }
+inline void PrintTo(const RepeatRow& row, std::ostream* out) { *out << name(row.state); }
 inline void PrintTo(const Run& run, std::ostream* out) {
   *out << to_string(run.id()) << " " << to_string(run.status());
 }

@@ -1,4 +1,4 @@
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 #include <array>
 
@@ -72,58 +72,58 @@ Run a_job_run(State state, RunHead head) {
   return run;
 }
 
-bool is_lock(Standing standing) {
-  return standing == Standing::while_running_completed || standing == Standing::while_running_failed;
+bool is_lock(KeyState state) {
+  return state == KeyState::while_running_completed || state == KeyState::while_running_failed;
 }
 
-std::optional<Run> stand(Standing standing) {
+std::optional<Run> make_run_in(KeyState state) {
   RunHead head = a_head();
-  if (is_lock(standing)) {
+  if (is_lock(state)) {
     head.guard = Guard::while_running;
     head.fingerprint.reset();
   }
   RunHead holding = head;
   holding.on_doubt = OnDoubt::hold;
-  switch (standing) {
-    case Standing::absent:
+  switch (state) {
+    case KeyState::absent:
       return std::nullopt;
-    case Standing::cancelled:
+    case KeyState::cancelled:
       return a_run(Cancelled{kNoon - 1min, "CANCELLED"}, head);
-    case Standing::window_over:
+    case KeyState::window_over:
       return a_run(Completed{kNoon - head.window, "result"}, head);
-    case Standing::while_running_completed:
-    case Standing::once_completed:
+    case KeyState::while_running_completed:
+    case KeyState::once_completed:
       return a_run(Completed{kNoon - 1min, "result"}, head);
-    case Standing::while_running_failed:
-    case Standing::once_failed:
+    case KeyState::while_running_failed:
+    case KeyState::once_failed:
       return a_run(Failed{kNoon - 1min, "EXECUTION_ERROR"}, head);
-    case Standing::queued_job: {
+    case KeyState::queued_job: {
       Run run = a_job_run(Queued{kNoon - 1min}, head);
       run.attempt = run.attempts_total = 0;
       run.fence = Fence{0};
       return run;
     }
-    case Standing::queued_claim_due:
-      return a_run(Queued{kNoon, QueuedBy::failed_try}, head);
-    case Standing::queued_claim_not_due:
-      return a_run(Queued{kNoon + 1ms, QueuedBy::failed_try}, head);
-    case Standing::running:
+    case KeyState::queued_claim_due:
+      return a_run(Queued{kNoon, QueuedBy::failed_attempt}, head);
+    case KeyState::queued_claim_not_due:
+      return a_run(Queued{kNoon + 1ms, QueuedBy::failed_attempt}, head);
+    case KeyState::running:
       return a_run(lease_until(kNoon + 1ms), head);
-    case Standing::lapsed_claim_rerun:
+    case KeyState::lapsed_claim_rerun:
       return a_run(lease_until(kNoon), head);
-    case Standing::lapsed_job_rerun:
+    case KeyState::lapsed_job_rerun:
       return a_job_run(lease_until(kNoon), head);
-    case Standing::lapsed_hold:
+    case KeyState::lapsed_hold:
       return a_run(lease_until(kNoon), holding);
-    case Standing::in_doubt:
+    case KeyState::in_doubt:
       return a_run(InDoubt{kNoon - 1min}, holding);
-    case Standing::failed_unknown_hold:
+    case KeyState::failed_unknown_hold:
       return a_run(Failed{kNoon - 1min, "OUTCOME_UNKNOWN", Effect::unknown}, holding);
   }
   return std::nullopt;
 }
 
-std::string_view name(Standing standing) {
+std::string_view name(KeyState state) {
   static constexpr std::array<std::string_view, 16> kNames{"absent",
                                                            "cancelled",
                                                            "window_over",
@@ -141,7 +141,7 @@ std::string_view name(Standing standing) {
                                                            "once_completed",
                                                            "once_failed"};
   static_assert(kNames.size() == kRepeatTable.size());
-  return kNames.at(static_cast<std::size_t>(standing));
+  return kNames.at(static_cast<std::size_t>(state));
 }
 
 namespace {

@@ -1,5 +1,5 @@
-// TokenKeeper: reads the tokens anew every second, where other servers change them too: a token that was revoked there
-// is refused here a moment later. Its own thread, as the store may be elsewhere; a read that fails changes nothing.
+// TokenRefresher: reads the tokens every second on its own thread, because other servers on the same store change them.
+// A token that another server has revoked is refused here within about a second. A failed read changes nothing.
 #pragma once
 
 #include <condition_variable>
@@ -10,9 +10,9 @@
 
 namespace latchkey::api {
 
-class TokenKeeper {
+class TokenRefresher {
  public:
-  explicit TokenKeeper(TokenTable& tokens);
+  explicit TokenRefresher(TokenTable& tokens);
 
  private:
   void run(const std::stop_token& stop);

@@ -1,4 +1,4 @@
-// What a person does to a run: cancel, retry, resolve.
+// Operator actions on a run: cancel, retry, resolve.
 #include "api/body.hpp"
 #include "api/handlers_runs.hpp"
 #include "api/resolution.hpp"
@@ -16,7 +16,7 @@ constexpr std::array kMoveRetryMembers{
                               [](auto& body, auto& value) { return read_flag(value, body.fresh_effect_key); }},
 };
 
-void make(RunContext& context, Call call, Move move) {
+void act(RunContext& context, Call call, Move move) {
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
   context.engine.move({*std::move(tenant), id_of(call), std::move(move)},
@@ -33,23 +33,23 @@ void make(RunContext& context, Call call, Move move) {
 
 void cancel_run(RunContext& context, Call call) {
   if (const auto body = read_body(call.request, kCancelMembers); !body) return call.answer.send_error(body.error());
-  make(context, std::move(call), CancelByHand{});
+  act(context, std::move(call), CancelByHand{});
 }
 
 void retry_run(RunContext& context, Call call) {
   const auto body = read_body(call.request, kMoveRetryMembers);
   if (!body) return call.answer.send_error(body.error());
-  make(context, std::move(call), *body);
+  act(context, std::move(call), *body);
 }
 
 void resolve_run(RunContext& context, Call call) {
   const auto body = read_body(call.request, kResolutionMembers<Resolution>);
   if (!body) return call.answer.send_error(body.error());
-  if (!body->note.empty() && body->outcome != "failed")  // a run has nowhere to keep it
-    return call.answer.send_error({Code::INVALID_ARGUMENT, "`note` goes with the outcome `failed` alone"});
+  if (!body->note.empty() && body->outcome != "failed")  // the run has no place for the note
+    return call.answer.send_error({Code::INVALID_ARGUMENT, "`note` is allowed only with the outcome `failed`"});
   auto move = make_move(*body, Rerun::allowed);
   if (!move) return call.answer.send_error(move.error());
-  make(context, std::move(call), *std::move(move));
+  act(context, std::move(call), *std::move(move));
 }
 
 }  // namespace latchkey::api
