@@ -13,9 +13,9 @@ constexpr std::size_t kProblemsMax = 100;
 // What became of the members of an entry.
 struct Tally {
   std::uint64_t changed = 0, unchanged = 0, refused = 0;
-  std::vector<MemberMoved> problems;  // the first of those refused
+  std::vector<MemberActionReply> problems;  // the first of those refused
 
-  void count(const MemberMoved& member) {
+  void count(const MemberActionReply& member) {
     if (!member.refused) {
       (member.changed ? changed : unchanged) += 1;
       return;
@@ -32,7 +32,7 @@ void tell_tally(Answer& answer, const Tally& tally) {
   out.number("unchanged", static_cast<std::int64_t>(tally.unchanged));
   out.number("refused", static_cast<std::int64_t>(tally.refused));
   out.raw("problems", "[");
-  for (const MemberMoved& problem : tally.problems) {
+  for (const MemberActionReply& problem : tally.problems) {
     if (&problem != tally.problems.data()) text.push_back(',');
     wire::ObjectOut item(text);
     item.id("run", problem.run).word("code", facts(problem.refused->code).name).text("detail", problem.refused->detail);
@@ -44,13 +44,13 @@ void tell_tally(Answer& answer, const Tally& tally) {
 }
 
 // In slices, so that other writes go in between; each slice is a transaction. Broken off, it is simply asked for again.
-void move_members(DeadLetterContext& context, LetterMove wish, Answer& answer) {
+void move_members(DeadLetterContext& context, DeadLetterActionRequest wish, Answer& answer) {
   Tally tally;
   do {
-    const auto moved = context.store.move_dead_letter(wish);
+    const auto moved = context.store.act_on_dead_letter(wish);
     if (!moved) return answer.send_error(moved.error());
     if (!*moved) return answer.send_error({Code::NOT_FOUND, ""});
-    for (const MemberMoved& member : (*moved)->members) {
+    for (const MemberActionReply& member : (*moved)->members) {
       tally.count(member);
       if (member.changed) context.waiters.notify(member.run);
     }
@@ -62,8 +62,8 @@ void move_members(DeadLetterContext& context, LetterMove wish, Answer& answer) {
 void start_moving(DeadLetterContext& context, Call call, std::vector<RunId> runs, Move move, std::string note) {
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  LetterMove wish{.tenant = *std::move(tenant),
-                  .letter = id_of(call),
+  DeadLetterActionRequest wish{.tenant = *std::move(tenant),
+                  .dead_letter = id_of(call),
                   .runs = std::move(runs),
                   .move = std::move(move),
                   .by = call.principal->name,

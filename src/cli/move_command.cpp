@@ -15,7 +15,7 @@
 #include "pg/dsn.hpp"
 #include "server/address_file.hpp"
 #include "server/settings.hpp"
-#include "transfer/move.hpp"
+#include "transfer/transfer_store.hpp"
 #include "wire/json_out.hpp"
 
 namespace latchkey {
@@ -64,7 +64,7 @@ void append_summary(std::string& text, const Summary& summary) {
   object.end();
 }
 
-std::string to_json(const MoveReport& report, const std::string& file) {
+std::string to_json(const TransferReport& report, const std::string& file) {
   std::string text;
   ObjectOut object(text);
   object.text("from", file).text("to", report.place).flag("verified", true).flag("copied", report.target.has_value());
@@ -89,7 +89,7 @@ void print_tables(std::ostream& out, const Summary& source, const Summary& targe
   out << "sha256 of the PostgreSQL store  " << to_hex(target.hash) << '\n';
 }
 
-void print(std::ostream& out, const MoveReport& report, const std::string& file) {
+void print(std::ostream& out, const TransferReport& report, const std::string& file) {
   if (report.target) {
     print_tables(out, report.source, *report.target);
     out << fmt::format("verified: {} runs are in {} as they were in {}\n", report.source.counts.all_runs(),
@@ -203,7 +203,7 @@ void move(const MoveOptions& options, const CliContext& context) {
   if (options.unmark) return unmark(file, context);
   const auto moved = [&] {
     MoveProgress progress(options, context);
-    return move_store({.file = file,
+    return transfer_store({.file = file,
                        .url = options.to,
                        .keeps = options.keep,
                        .on_progress = [&](Doing doing, std::uint64_t runs) { progress.show(doing, runs); }},

@@ -23,7 +23,7 @@ namespace {
 
 constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
 // Never an exit status: the keeper itself was lost, and the command with it.
-constexpr KeeperMessage kKeeperLost{KeeperMessage::kill_rest, 0};
+constexpr SupervisorMessage kSupervisorLost{SupervisorMessage::kill_rest, 0};
 // A pipe that is writable takes this much without blocking.
 constexpr std::size_t kPieceMax = 4096;
 constexpr Duration kLookAgain{2};
@@ -73,28 +73,28 @@ std::vector<std::string> make_environment(const Won& won) {
 
 bool is_not_found(int error) { return error == ENOENT || error == ENOTDIR; }
 
-int exit_code_of(KeeperMessage ending) {
+int exit_code_of(SupervisorMessage ending) {
   switch (ending.kind) {
-    case KeeperMessage::exited:
+    case SupervisorMessage::exited:
       return ending.value;
-    case KeeperMessage::signalled:
+    case SupervisorMessage::signalled:
       return 128 + ending.value;
-    case KeeperMessage::not_started:
+    case SupervisorMessage::not_started:
       return is_not_found(ending.value) ? 127 : 126;
     default:
       return 128 + SIGKILL;
   }
 }
 
-std::string describe(KeeperMessage ending, const std::string& program) {
+std::string describe(SupervisorMessage ending, const std::string& program) {
   switch (ending.kind) {
-    case KeeperMessage::exited:
+    case SupervisorMessage::exited:
       return fmt::format("exit status {}", ending.value);
-    case KeeperMessage::signalled: {
+    case SupervisorMessage::signalled: {
       const char* const name = ::sigabbrev_np(ending.value);
       return fmt::format("killed by SIG{} ({})", name != nullptr ? name : "?", ending.value);
     }
-    case KeeperMessage::not_started:
+    case SupervisorMessage::not_started:
       return is_not_found(ending.value) ? fmt::format("{}: command not found", program)
                                         : fmt::format("{}: cannot be run: {}", program, ::strerror(ending.value));
     default:
@@ -117,13 +117,13 @@ std::string last_line(const LastBytes& errors) {
 
 Command::~Command() = default;  // closes the socket: whatever runs is killed
 
-void Command::tell(KeeperMessage message) {
+void Command::tell(SupervisorMessage message) {
   if (socket_) ::send(socket_->native_handle(), &message, sizeof message, MSG_NOSIGNAL);
 }
 
 void Command::terminate() {
   if (std::exchange(terminating_, true) || !socket_) return;
-  tell({KeeperMessage::signal_all, SIGTERM});
+  tell({SupervisorMessage::signal_all, SIGTERM});
   terminated_->try_send(boost::system::error_code{});
 }
 
@@ -136,14 +136,14 @@ void Command::interrupt(int signal, Sender sender) {
   const bool again = interrupted_.has_value();
   if (!again) interrupted_ = signal;
   if (again) return terminate();
-  if (sender == Sender::process) tell({KeeperMessage::pass_signal, signal});
+  if (sender == Sender::process) tell({SupervisorMessage::pass_signal, signal});
 }
 
 // Reads how the command ended; then the pipes hold all that it wrote.
-Task<void> Command::watch(Stream& output, Stream& errors, KeeperMessage& ending) {
-  KeeperMessage message = kKeeperLost;
+Task<void> Command::watch(Stream& output, Stream& errors, SupervisorMessage& ending) {
+  SupervisorMessage message = kSupervisorLost;
   const auto [error, size] = co_await socket_->async_read_some(asio::buffer(&message, sizeof message), kQuietly);
-  ending = !error && size == sizeof message ? message : kKeeperLost;
+  ending = !error && size == sizeof message ? message : kSupervisorLost;
   ended_ = true;
   boost::system::error_code closed_already;
   output.cancel(closed_already);
@@ -184,55 +184,55 @@ Task<void> Command::kill_after_grace() {
   co_await terminated_->async_receive(asio::use_awaitable);
   co_await clock_.wait(settings_.grace);
   for (;;) {
-    tell({KeeperMessage::signal_all, SIGKILL});
+    tell({SupervisorMessage::signal_all, SIGKILL});
     co_await clock_.wait(kSlice);
   }
 }
 
 Task<void> Command::finish(bool leave_rest, pid_t keeper) {
-  tell({leave_rest ? KeeperMessage::leave_rest : KeeperMessage::kill_rest, 0});
-  KeeperMessage nothing{};
+  tell({leave_rest ? SupervisorMessage::leave_rest : SupervisorMessage::kill_rest, 0});
+  SupervisorMessage nothing{};
   co_await socket_->async_read_some(asio::buffer(&nothing, sizeof nothing), kQuietly);  // its end
   socket_.reset();
   ::waitpid(keeper, nullptr, 0);
 }
 
-EffectResult Command::judge(const Won& won, KeeperMessage ending) {
+EffectResult Command::judge(const Won& won, SupervisorMessage ending) {
   // A completion wins: it may have ended before the signal came, or in spite of it.
-  if (ending.kind == KeeperMessage::exited && ending.value == 0)
-    return EffectDone{.result = write_kept_output({0, keep(end_->output), keep(end_->errors)})};
-  if (stopped_ == StopReason::cancel_requested && ending.kind != KeeperMessage::not_started)
+  if (ending.kind == SupervisorMessage::exited && ending.value == 0)
+    return EffectDone{.result = write_stored_output({0, keep(end_->output), keep(end_->errors)})};
+  if (stopped_ == StopReason::cancel_requested && ending.kind != SupervisorMessage::not_started)
     return EffectFailed{.message = "stopped because it was cancelled", .code = "CANCELLED", .outcome_unknown = true};
   const bool unknown_held = won.run.head->on_doubt == OnDoubt::hold;
   if (stopped_ == StopReason::lease_lost && unknown_held)
     return EffectFailed{.message = "stopped because its lease was lost", .code = "LEASE_LOST", .outcome_unknown = true};
   // Whoever holds in doubt does not want it run again because a machine went down in its middle.
-  const bool cut_short = interrupted_ || ending.kind == KeeperMessage::signalled;
-  if (cut_short && unknown_held && ending.kind != KeeperMessage::not_started)
+  const bool cut_short = interrupted_ || ending.kind == SupervisorMessage::signalled;
+  if (cut_short && unknown_held && ending.kind != SupervisorMessage::not_started)
     return EffectFailed{.message = end_->what, .code = "INTERRUPTED", .outcome_unknown = true};
   if (stopped_ || interrupted_) return EffectInterrupted{};
   const std::string line = last_line(end_->errors);
   const int code = end_->exit_code;
   return EffectFailed{.message = line.empty() ? end_->what : end_->what + ": " + line,
-                      .code = ending.kind == KeeperMessage::signalled ? fmt::format("SIGNAL_{}", ending.value)
+                      .code = ending.kind == SupervisorMessage::signalled ? fmt::format("SIGNAL_{}", ending.value)
                                                                       : fmt::format("EXIT_{}", code),
                       .retryable = code != 126 && code != 127,
-                      .outcome_unknown = ending.kind == kKeeperLost.kind};
+                      .outcome_unknown = ending.kind == kSupervisorLost.kind};
 }
 
 Task<EffectResult> Command::run(const Won& won) {
   using namespace asio::experimental::awaitable_operators;
   if (interrupted_) co_return EffectInterrupted{};
   const auto executor = co_await asio::this_coro::executor;
-  const auto started = start_kept(settings_.arguments, make_environment(won), settings_.signals);
+  const auto started = start_supervised(settings_.arguments, make_environment(won), settings_.signals);
   if (!started) co_return EffectFailed{.message = to_string(started.error()), .code = "NOT_STARTED"};
   ended_ = terminating_ = false;
   stopped_ = std::nullopt;
   socket_.emplace(executor, started->socket);
   terminated_.emplace(executor, 1);
   Stream output(executor, started->output), errors(executor, started->errors);
-  LastBytes kept_output(settings_.kept_bytes), kept_errors(settings_.kept_bytes);
-  KeeperMessage ending = kKeeperLost;
+  LastBytes kept_output(settings_.stored_bytes), kept_errors(settings_.stored_bytes);
+  SupervisorMessage ending = kSupervisorLost;
   co_await ((watch(output, errors, ending) && pass_on(output, settings_.output, kept_output) &&
              pass_on(errors, settings_.errors, kept_errors)) ||
             kill_after_grace());

@@ -30,7 +30,7 @@ struct CommandSettings {
   // The program, looked for in PATH, and its arguments.
   std::vector<std::string> arguments;
   // How much of the end of each stream is kept.
-  std::size_t kept_bytes = 64 * 1024;
+  std::size_t stored_bytes = 64 * 1024;
   // Between SIGTERM and SIGKILL.
   Duration grace = std::chrono::seconds{5};
   // Where its output goes; -1: nowhere.
@@ -73,12 +73,12 @@ class Command final : public SideEffect {
  private:
   using Stream = asio::posix::stream_descriptor;
 
-  Task<void> watch(Stream& output, Stream& errors, KeeperMessage& ending);
+  Task<void> watch(Stream& output, Stream& errors, SupervisorMessage& ending);
   Task<void> pass_on(Stream& from, int to, LastBytes& kept);
   Task<void> kill_after_grace();
   Task<void> finish(bool leave_rest, pid_t keeper);
-  EffectResult judge(const Won& won, KeeperMessage ending);
-  void tell(KeeperMessage message);
+  EffectResult judge(const Won& won, SupervisorMessage ending);
+  void tell(SupervisorMessage message);
   void terminate();
 
   CommandSettings settings_;

@@ -79,10 +79,10 @@ class ProcessSupervisor {
     if (error == 0) return;
     if (command_ > 0) ::waitpid(command_, nullptr, 0);
     command_ = -1;
-    tell({KeeperMessage::not_started, error});
+    tell({SupervisorMessage::not_started, error});
   }
 
-  void tell(KeeperMessage message) {
+  void tell(SupervisorMessage message) {
     if (::send(socket_, &message, sizeof message, MSG_NOSIGNAL) != sizeof message) end_all();
   }
 
@@ -92,9 +92,9 @@ class ProcessSupervisor {
       if (ended != command_) continue;  // an orphan of the command's
       command_ = -1;
       if (WIFSIGNALED(status)) {
-        tell({KeeperMessage::signalled, WTERMSIG(status)});
+        tell({SupervisorMessage::signalled, WTERMSIG(status)});
       } else {
-        tell({KeeperMessage::exited, WEXITSTATUS(status)});
+        tell({SupervisorMessage::exited, WEXITSTATUS(status)});
       }
     }
   }
@@ -110,19 +110,19 @@ class ProcessSupervisor {
   }
 
   void listen() {
-    KeeperMessage message{};
+    SupervisorMessage message{};
     const ssize_t size = ::recv(socket_, &message, sizeof message, 0);
     if (size < 0 && errno == EINTR) return;
     if (size != sizeof message) end_all();  // the holder is gone
     switch (message.kind) {
-      case KeeperMessage::pass_signal:
+      case SupervisorMessage::pass_signal:
         if (command_ > 0) ::kill(command_, message.value);
         return;
-      case KeeperMessage::signal_all:
+      case SupervisorMessage::signal_all:
         signal_descendants(message.value);
         signal_descendants(SIGCONT);  // a stopped process would not notice
         return;
-      case KeeperMessage::leave_rest:
+      case SupervisorMessage::leave_rest:
         ::_exit(0);
       default:
         end_all();
@@ -172,7 +172,7 @@ SignalState read_signal_state() {
   return state;
 }
 
-Result<KeptProcess> start_kept(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+Result<SupervisedProcess> start_supervised(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
                                const SignalState& signals) {
   int sockets[2] = {-1, -1}, output[2] = {-1, -1}, errors[2] = {-1, -1};
   const auto refuse = [&](int error) {
@@ -192,7 +192,7 @@ Result<KeptProcess> start_kept(const std::vector<std::string>& arguments, const 
     ProcessSupervisor(sockets[1], start).work();
   }
   close_all({sockets[1], output[1], errors[1]});
-  return KeptProcess{keeper, sockets[0], output[0], errors[0]};
+  return SupervisedProcess{keeper, sockets[0], output[0], errors[0]};
 }
 
 }  // namespace latchkey

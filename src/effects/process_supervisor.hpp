@@ -34,7 +34,7 @@ struct SignalState {
 };
 SignalState read_signal_state();
 
-struct KeeperMessage {
+struct SupervisorMessage {
   enum Kind : std::int32_t {
     // from the keeper
     exited,       // value: exit status
@@ -51,7 +51,7 @@ struct KeeperMessage {
 };
 
 // What the holder has of a started command. The descriptors are the caller's to close; closing `socket` kills it all.
-struct KeptProcess {
+struct SupervisedProcess {
   pid_t keeper = -1;
   int socket = -1;
   int output = -1;  // the command's stdout
@@ -60,7 +60,7 @@ struct KeptProcess {
 
 // Starts argv[0], looked for in PATH, no shell. `environment` is whole, as NAME=value. INTERNAL when
 // the machine is out of processes or descriptors.
-Result<KeptProcess> start_kept(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+Result<SupervisedProcess> start_supervised(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
                                const SignalState& signals);
 
 }  // namespace latchkey

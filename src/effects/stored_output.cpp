@@ -23,14 +23,14 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string write_stream(const KeptStream& stream) {
+std::string write_stream(const StoredStream& stream) {
   const bool text = is_text(stream.bytes);
   return fmt::format(R"({{"{}":"{}","bytes":{},"truncated":{}}})", text ? "text" : "base64",
                      text ? escape(stream.bytes) : encode_base64(stream.bytes), stream.total, stream.truncated);
 }
 
-std::optional<KeptStream> read_stream(simdjson::dom::element from) {
-  KeptStream stream;
+std::optional<StoredStream> read_stream(simdjson::dom::element from) {
+  StoredStream stream;
   std::string_view text;
   if (from["text"].get(text) == simdjson::SUCCESS) {
     stream.bytes = text;
@@ -48,14 +48,14 @@ std::optional<KeptStream> read_stream(simdjson::dom::element from) {
 
 }  // namespace
 
-KeptStream keep(const LastBytes& stream) { return {std::string(stream.bytes()), stream.total(), stream.truncated()}; }
+StoredStream keep(const LastBytes& stream) { return {std::string(stream.bytes()), stream.total(), stream.truncated()}; }
 
-std::string write_kept_output(const StoredOutput& kept) {
+std::string write_stored_output(const StoredOutput& kept) {
   return fmt::format(R"({{"exit_code":{},"stdout":{},"stderr":{}}})", kept.exit_code, write_stream(kept.output),
                      write_stream(kept.errors));
 }
 
-std::optional<StoredOutput> read_kept_output(const std::string& result) {
+std::optional<StoredOutput> read_stored_output(const std::string& result) {
   simdjson::dom::parser parser;
   simdjson::dom::element root, output, errors;
   std::int64_t exit_code = 0;

@@ -13,20 +13,20 @@
 
 namespace latchkey {
 
-struct KeptStream {
+struct StoredStream {
   std::string bytes;
   std::uint64_t total = 0;
   bool truncated = false;
 };
 struct StoredOutput {
   int exit_code = 0;
-  KeptStream output;
-  KeptStream errors;
+  StoredStream output;
+  StoredStream errors;
 };
 
-KeptStream keep(const LastBytes& stream);
-std::string write_kept_output(const StoredOutput& kept);
+StoredStream keep(const LastBytes& stream);
+std::string write_stored_output(const StoredOutput& kept);
 // None when the bytes are not such a result: somebody else settled the run.
-std::optional<StoredOutput> read_kept_output(const std::string& result);
+std::optional<StoredOutput> read_stored_output(const std::string& result);
 
 }  // namespace latchkey

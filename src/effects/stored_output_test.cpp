@@ -12,7 +12,7 @@ StoredOutput kept(std::string output, std::string errors = "") {
 }
 
 TEST(StoredOutput, IsReadableWhereItIsText) {
-  EXPECT_EQ(write_kept_output(kept("done\n")),
+  EXPECT_EQ(write_stored_output(kept("done\n")),
             R"({"exit_code":0,"stdout":{"text":"done\n","bytes":5,"truncated":false},)"
             R"("stderr":{"text":"","bytes":0,"truncated":false}})");
 }
@@ -23,7 +23,7 @@ TEST(StoredOutput, GivesEveryByteBack) {
   for (const std::string& bytes :
        {std::string(), std::string("\0", 1), std::string("\xff"), std::string("a\"\\\n\x01\x1b é €"), all, all + "1",
         all + "12", std::string(65'536, '\x01')}) {
-    const auto read = read_kept_output(write_kept_output(kept(bytes, bytes)));
+    const auto read = read_stored_output(write_stored_output(kept(bytes, bytes)));
     ASSERT_TRUE(read) << bytes.size();
     EXPECT_EQ(read->output.bytes, bytes);
     EXPECT_EQ(read->errors.bytes, bytes);
@@ -34,7 +34,7 @@ TEST(StoredOutput, GivesEveryByteBack) {
 TEST(StoredOutput, RefusesOtherResults) {
   for (const char* other : {"", "{}", "null", R"({"exit_code":0})", R"({"exit_code":0,"stdout":{},"stderr":{}})",
                             R"({"exit_code":0,"stdout":{"base64":"*"},"stderr":{"text":""}})"})
-    EXPECT_FALSE(read_kept_output(other)) << other;
+    EXPECT_FALSE(read_stored_output(other)) << other;
 }
 
 TEST(LastBytes, KeepsTheEndAndTheLength) {

@@ -394,7 +394,7 @@ Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit
     if (!may_purge(run, retention, with.now)) continue;
     bool is_gone = false;
     const bool is_done = with.tables.try_isolated(run.id(), [&] {
-      const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
+      const bool unread = with.tables.has_unacknowledged_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
       if (unread || has_open_dependent(with, run.id())) return;
       for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
       with.tables.erase_members(run.id());

@@ -25,7 +25,7 @@ ExtendReply apply_extend(Applying with, const ExtendRequest& request);
 SettleReply apply_settle(Applying with, const SettleRequest& request);
 MoveReply apply_move(Applying with, const MoveRequest& request);
 // apply_letters.cpp
-std::optional<LetterMoved> apply_letter_move(Applying with, const LetterMove& wish);
+std::optional<DeadLetterActionReply> apply_dead_letter_action(Applying with, const DeadLetterActionRequest& wish);
 Swept apply_sweep(Applying with, std::uint32_t limit);
 Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit);
 

@@ -56,9 +56,9 @@ struct MemberPosition {
 MemberPosition position_of(const DeadLetterMember& member);
 
 // Retries or resolves members of an entry: RetryByHand, ResolveCompleted or ResolveFailed.
-struct LetterMove {
+struct DeadLetterActionRequest {
   std::optional<std::string> tenant;  // none: any
-  Uuid letter;
+  Uuid dead_letter;
   std::vector<RunId> runs;  // empty: all, a slice per call
   Move move;
   std::string by;
@@ -66,14 +66,14 @@ struct LetterMove {
   std::string cursor;  // `next` of the previous slice
   std::uint32_t limit = 200;
 };
-struct MemberMoved {
+struct MemberActionReply {
   RunId run;
   bool changed = false;  // false and not refused: the run was in that state already
   std::optional<Error>
       refused;  // MOVE_REFUSED, also for a run that was reopened since; NOT_FOUND: no member, or purged
 };
-struct LetterMoved {
-  std::vector<MemberMoved> members;
+struct DeadLetterActionReply {
+  std::vector<MemberActionReply> members;
   std::string next;  // empty at the end
 };
 

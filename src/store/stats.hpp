@@ -14,7 +14,7 @@ struct StoreStats {
   std::uint64_t running = 0;
   std::uint64_t in_doubt = 0;
   std::optional<Instant> doubt_since;  // of the run that has been in doubt for longest
-  std::uint64_t unread_letters = 0;    // dead letters that nobody has acknowledged
+  std::uint64_t unacknowledged_dead_letters = 0;    // dead letters that nobody has acknowledged
 
   bool operator==(const StoreStats&) const = default;
 };

@@ -25,7 +25,7 @@ void StoreClock::catch_up(Instant others) {
 Instant StoreClock::read() {
   const Instant wall = clock_.now();
   const Duration elapsed = clock_.elapsed(), passed = elapsed - marked_at_;
-  const bool slows = ahead_ == Ahead::slows_down;
+  const bool slows = ahead_ == Ahead::slower;
   const Instant carried = mark_ + (slows ? passed - passed / 100 : passed);
   if (LK_SEEDED(store_clock_runs_back)) return wall;
   // Counted from one place on: of many short spans each would be rounded.

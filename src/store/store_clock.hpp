@@ -15,7 +15,7 @@ class StoreClock {
   // by a hundredth, until the wall clock has caught up. Leases keep their length.
   enum class Ahead : std::uint8_t { keeps_pace, slows_down };
 
-  explicit StoreClock(Clock& clock, Instant mark = {}, Ahead ahead = Ahead::keeps_pace);
+  explicit StoreClock(Clock& clock, Instant mark = {}, Ahead ahead = Ahead::full_speed);
   Instant now();
   // Others have been there: no earlier than that from now on.
   void catch_up(Instant others);

@@ -43,7 +43,7 @@ TEST(StoreClock, StartsAtTheMarkOfItsLastLife) {
 // Of which each host has one.
 TEST(StoreClock, OneThatOthersGoByComesTogetherWithTheWallClockAgain) {
   ManualClock wall(kNoon);
-  StoreClock clock(wall, {}, StoreClock::Ahead::slows_down);
+  StoreClock clock(wall, {}, StoreClock::Ahead::slower);
   wall.jump(-10s);
   EXPECT_EQ(clock.now(), kNoon);
   Instant last = clock.now();
@@ -61,7 +61,7 @@ TEST(StoreClock, OneThatOthersGoByComesTogetherWithTheWallClockAgain) {
 
 TEST(StoreClock, GoesNoEarlierThanOthersHaveBeen) {
   ManualClock wall(kNoon);
-  StoreClock clock(wall, {}, StoreClock::Ahead::slows_down);
+  StoreClock clock(wall, {}, StoreClock::Ahead::slower);
   clock.catch_up(kNoon - 1s);
   EXPECT_EQ(clock.now(), kNoon);
   clock.catch_up(kNoon + 1s);

@@ -67,7 +67,7 @@ class Tables {
   // Puts the failed run into its group's open entry, which is made if there is none. Gives the entry's id.
   virtual Uuid add_dead_letter(const Run& run) = 0;
   // Of a run among the last purge_candidates().
-  virtual bool has_unread_dead_letter(RunId run) = 0;
+  virtual bool has_unacknowledged_dead_letter(RunId run) = 0;
   // The entry that the run's current generation is in.
   virtual std::optional<Uuid> dead_letter_of(const Run& run) = 0;
   // Of this tenant, where one is named: another's is not there, whoever holds it.

@@ -61,7 +61,7 @@ Source::~Source() { store_.reset(); }
 
 void Source::look() {
   Database database(file_, nullptr, Access::read);
-  mark_ = find_moved_mark(database);
+  mark_ = find_transfer_status(database);
   Statement state = database.prepare(find_sql("read_state"));
   LK_ASSERT(state.step());
   marks_ = {
@@ -71,7 +71,7 @@ void Source::look() {
   while (tables.step()) own_tables_.emplace_back(tables.bytes(0));
 }
 
-void Source::walk(Sink& into) {
+void Source::walk(StoreVisitor& into) {
   transfer::walk(*store_, into);
   guarded([&] {
     Database database(file_, nullptr, Access::read);
@@ -86,14 +86,14 @@ std::vector<TokenRecord> Source::list_tokens() {
   return std::move(*tokens);
 }
 
-void Source::write_mark(const MovedMark& mark) {
+void Source::write_mark(const TransferStatus& mark) {
   store_.reset();
-  guarded([&] { write_moved_mark(file_, mark); });
+  guarded([&] { write_transfer_status(file_, mark); });
 }
 
 void Source::erase_mark() {
   store_.reset();
-  guarded([&] { erase_moved_mark(file_); });
+  guarded([&] { erase_transfer_status(file_); });
 }
 
 }  // namespace latchkey::transfer

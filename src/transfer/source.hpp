@@ -6,10 +6,10 @@
 
 #include "base/clock.hpp"
 #include "base/random.hpp"
-#include "store/sqlite/moved_mark.hpp"
+#include "store/sqlite/transfer_status.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
-#include "transfer/sink.hpp"
+#include "transfer/store_visitor.hpp"
 
 namespace latchkey::transfer {
 
@@ -26,16 +26,16 @@ class Source {
   Source(std::string file, Clock& clock, Random& random);
   ~Source();
 
-  const std::optional<MovedMark>& mark() const { return mark_; }
+  const std::optional<TransferStatus>& mark() const { return mark_; }
   const Marks& marks() const { return marks_; }
   // The user's tables beside Latchkey's.
   const std::vector<std::string>& own_tables() const { return own_tables_; }
 
-  void walk(Sink& into);
+  void walk(StoreVisitor& into);
   std::vector<TokenRecord> list_tokens();
 
   // The store is closed from here on; the lock stays.
-  void write_mark(const MovedMark& mark);
+  void write_mark(const TransferStatus& mark);
   void erase_mark();
 
  private:
@@ -44,7 +44,7 @@ class Source {
   const std::string file_;
   std::optional<StoreLock> lock_;  // let go after the store is closed
   std::unique_ptr<SqliteStore> store_;
-  std::optional<MovedMark> mark_;
+  std::optional<TransferStatus> mark_;
   Marks marks_;
   std::vector<std::string> own_tables_;
 };

@@ -15,9 +15,9 @@ Uuid id_of(std::uint64_t counter) { return make_uuid_v7(from_ms(1'000), counter,
 struct Held {
   RunHead head;
   struct Run run;
-  MovedRun moved;
+  TransferredRun moved;
   Wait wait;
-  DeadLetter letter;
+  DeadLetter dead_letter;
   DeadLetterMember member;
   TokenRecord token;
 };
@@ -38,8 +38,8 @@ Summary summary_of(Held held) {
   Tally tally;
   tally.add_run(held.moved);
   tally.add_wait(held.wait);
-  tally.add_letter(held.letter);
-  tally.add_member(held.member, held.letter);
+  tally.add_dead_letter(held.dead_letter);
+  tally.add_member(held.member, held.dead_letter);
   tally.add_token(held.token);
   return tally.finish();
 }
@@ -109,17 +109,17 @@ const std::vector<std::function<void(Held&)>>& changes() {
       [](Held& h) { h.wait.predecessor = 1; },
       [](Held& h) { h.wait.dependent = 1; },
       [](Held& h) { h.wait.run = id_of(3); },
-      [](Held& h) { h.letter.id = id_of(3); },
-      [](Held& h) { h.letter.tenant = "x"; },
-      [](Held& h) { h.letter.function = "x"; },
-      [](Held& h) { h.letter.code = "x"; },
-      [](Held& h) { h.letter.reason = "x"; },
-      [](Held& h) { h.letter.latest_run = id_of(3); },
-      [](Held& h) { h.letter.count = 1; },
-      [](Held& h) { h.letter.opened_at = from_ms(1); },
-      [](Held& h) { h.letter.updated_at = from_ms(1); },
-      [](Held& h) { h.letter.acknowledged_at = from_ms(0); },
-      [](Held& h) { h.letter.acknowledged_by = "x"; },
+      [](Held& h) { h.dead_letter.id = id_of(3); },
+      [](Held& h) { h.dead_letter.tenant = "x"; },
+      [](Held& h) { h.dead_letter.function = "x"; },
+      [](Held& h) { h.dead_letter.code = "x"; },
+      [](Held& h) { h.dead_letter.reason = "x"; },
+      [](Held& h) { h.dead_letter.latest_run = id_of(3); },
+      [](Held& h) { h.dead_letter.count = 1; },
+      [](Held& h) { h.dead_letter.opened_at = from_ms(1); },
+      [](Held& h) { h.dead_letter.updated_at = from_ms(1); },
+      [](Held& h) { h.dead_letter.acknowledged_at = from_ms(0); },
+      [](Held& h) { h.dead_letter.acknowledged_by = "x"; },
       [](Held& h) { h.member.run = id_of(3); },
       [](Held& h) { h.member.generation = 1; },
       [](Held& h) { h.member.key = "x"; },

@@ -44,11 +44,11 @@ class Target {
   CommitResult commit();
 
  private:
-  void read_runs(Sink& into);
-  void read_waits(Sink& into);
-  void read_letters(Sink& into);
-  void read_members(const DeadLetter& letter, Sink& into);
-  void read_tokens(Sink& into);
+  void read_runs(StoreVisitor& into);
+  void read_waits(StoreVisitor& into);
+  void read_dead_letters(StoreVisitor& into);
+  void read_members(const DeadLetter& dead_letter, StoreVisitor& into);
+  void read_tokens(StoreVisitor& into);
   Counts count_rows();
 
   migrate::PgHandle handle_;
@@ -57,14 +57,14 @@ class Target {
 };
 
 // Takes what a store holds and writes it, a slice at a time.
-class Writer final : public Sink {
+class Writer final : public StoreVisitor {
  public:
   explicit Writer(Target& target) : target_(target) {}
 
-  void add_run(const MovedRun& moved) override;
+  void add_run(const TransferredRun& moved) override;
   void add_wait(const Wait& wait) override;
-  void add_letter(const DeadLetter& letter) override;
-  void add_member(const DeadLetterMember& member, const DeadLetter& letter) override;
+  void add_dead_letter(const DeadLetter& dead_letter) override;
+  void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) override;
   void add_token(const TokenRecord& token) override;
   // What is left, once all was added.
   void flush();
@@ -72,7 +72,7 @@ class Writer final : public Sink {
  private:
   struct Member {
     DeadLetterMember member;
-    std::int64_t letter = 0;
+    std::int64_t dead_letter = 0;
     std::string tenant;
   };
   void write_runs();
@@ -85,7 +85,7 @@ class Writer final : public Sink {
   void note_tenant(const std::string& tenant);
 
   Target& target_;
-  std::vector<MovedRun> runs_;
+  std::vector<TransferredRun> runs_;
   std::size_t bytes_ = 0;  // of their inputs and results
   std::vector<Wait> waits_;
   std::vector<Member> members_;

@@ -255,9 +255,9 @@ TEST_P(Claiming, UsedUpTriesLeaveADeadLetterBeforeTheNextGeneration) {
   const Won second = win(request);
   EXPECT_EQ(second.run.id(), first.run.id());
   EXPECT_EQ(second.run.generation, 2u);
-  const auto letters = store().list_dead_letters({}).value();
-  ASSERT_EQ(letters.entries.size(), 1u);
-  EXPECT_EQ(letters.entries[0].code, "OUTCOME_UNKNOWN");
+  const auto dead_letters = store().list_dead_letters({}).value();
+  ASSERT_EQ(dead_letters.entries.size(), 1u);
+  EXPECT_EQ(dead_letters.entries[0].code, "OUTCOME_UNKNOWN");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ class DeadLetters : public StoreTest {
     request.key_hash = hash_key("default", function, key);
     return end(win(request), permanent(message));
   }
-  std::vector<DeadLetter> letters(DeadLetterQuery query = {}) {
+  std::vector<DeadLetter> dead_letters(DeadLetterQuery query = {}) {
     return store().list_dead_letters(query).value().entries;
   }
 };
@@ -24,8 +24,8 @@ TEST_P(DeadLetters, FailuresOfAFunctionAreOneEntry) {
   advance(1s);
   const Settled second = fail_one("b", "two");
   EXPECT_EQ(first.dead_letter, second.dead_letter);
-  ASSERT_EQ(letters().size(), 1u);
-  const DeadLetter entry = letters()[0];
+  ASSERT_EQ(dead_letters().size(), 1u);
+  const DeadLetter entry = dead_letters()[0];
   EXPECT_EQ(entry.id, first.dead_letter);
   EXPECT_EQ(entry.count, 2u);
   EXPECT_EQ(entry.reason, "two");
@@ -60,12 +60,12 @@ TEST_P(DeadLetters, AcknowledgingIsKeptAndTheNextFailureOpensAnother) {
   const auto again = store().acknowledge({}, *first.dead_letter, "bob").value();
   EXPECT_EQ(again->acknowledged_by, "ada") << "the first stands";
   EXPECT_EQ(again->acknowledged_at, now() - 1s);
-  EXPECT_TRUE(letters().empty());
+  EXPECT_TRUE(dead_letters().empty());
   const Settled second = fail_one("b", "two");
   EXPECT_NE(second.dead_letter, first.dead_letter);
-  ASSERT_EQ(letters().size(), 1u);
-  EXPECT_EQ(letters()[0].count, 1u);
-  EXPECT_EQ(letters({.with_acknowledged = true}).size(), 2u);
+  ASSERT_EQ(dead_letters().size(), 1u);
+  EXPECT_EQ(dead_letters()[0].count, 1u);
+  EXPECT_EQ(dead_letters({.with_acknowledged = true}).size(), 2u);
   EXPECT_FALSE(store().acknowledge({}, id_of(99), "ada").value());
 }
 
@@ -78,14 +78,14 @@ TEST_P(DeadLetters, ListedLatestFirstInPages) {
   ASSERT_EQ(rest.entries.size(), 1u);
   EXPECT_EQ(rest.entries[0].function, "f1");
   EXPECT_TRUE(rest.next.empty());
-  EXPECT_EQ(letters({.function = "f2"}).size(), 1u);
-  EXPECT_TRUE(letters({.limit = 0}).empty());
+  EXPECT_EQ(dead_letters({.function = "f2"}).size(), 1u);
+  EXPECT_TRUE(dead_letters({.limit = 0}).empty());
 }
 
 TEST_P(DeadLetters, SurviveReopening) {
   const Settled failed = fail_one("a", "one");
   opened().reopen();
-  EXPECT_EQ(letters().size(), opened().is_durable() ? 1u : 0u);
+  EXPECT_EQ(dead_letters().size(), opened().is_durable() ? 1u : 0u);
   if (opened().is_durable()) EXPECT_EQ(fail_one("b", "two").dead_letter, failed.dead_letter);
 }
 
@@ -143,7 +143,7 @@ TEST_P(Counted, OpenRunsDoubtAndUnreadLetters) {
   held.key_hash = hash_key("default", "f", "later");
   const Won second = win(held);
   end(second, outcome_unknown());
-  const StoreStats seen{.queued = 1, .in_doubt = 2, .doubt_since = since, .unread_letters = 1};
+  const StoreStats seen{.queued = 1, .in_doubt = 2, .doubt_since = since, .unacknowledged_dead_letters = 1};
   EXPECT_EQ(stats(), seen);
   opened().reopen();
   EXPECT_EQ(stats(), opened().is_durable() ? seen : StoreStats{});

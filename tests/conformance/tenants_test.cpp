@@ -59,12 +59,12 @@ TEST_P(Tenants, JobsAreTakenByTheirTenantOnly) {
 
 TEST_P(Tenants, DeadLettersStayInTheirTenant) {
   end(acme, permanent());
-  const auto letters = store().list_dead_letters({.tenant = "acme"}).value().entries;
-  ASSERT_EQ(letters.size(), 1u);
+  const auto dead_letters = store().list_dead_letters({.tenant = "acme"}).value().entries;
+  ASSERT_EQ(dead_letters.size(), 1u);
   EXPECT_TRUE(store().list_dead_letters({.tenant = "globex"}).value().entries.empty());
-  EXPECT_FALSE(store().find_dead_letter("globex", letters[0].id).value());
-  EXPECT_FALSE(store().acknowledge("globex", letters[0].id, "mallory").value());
-  EXPECT_FALSE(store().find_dead_letter("acme", letters[0].id).value()->acknowledged_at);
+  EXPECT_FALSE(store().find_dead_letter("globex", dead_letters[0].id).value());
+  EXPECT_FALSE(store().acknowledge("globex", dead_letters[0].id, "mallory").value());
+  EXPECT_FALSE(store().find_dead_letter("acme", dead_letters[0].id).value()->acknowledged_at);
   end(win(a_claim("k", "globex")), permanent());
   EXPECT_EQ(store().list_dead_letters({.tenant = "globex"}).value().entries.size(), 1u);
 }

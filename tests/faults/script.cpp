@@ -108,15 +108,15 @@ void Script::dead_letter() {
 }
 
 // Asked again until it is answered: the step and the outcome are there together, once.
-void Script::resolve(Uuid letter, RunId run) {
-  const LetterMove wish{.letter = letter, .move = ResolveCompleted{"by hand"}, .by = "pat"};
+void Script::resolve(Uuid dead_letter, RunId run) {
+  const DeadLetterActionRequest wish{.dead_letter = dead_letter, .move = ResolveCompleted{"by hand"}, .by = "pat"};
   for (int tries = 0; tries < 5; ++tries) {
-    const auto moved = walk_.store->move_dead_letter(wish);
+    const auto moved = walk_.store->act_on_dead_letter(wish);
     if (walk_.disk.is_dead()) walk_.crash();
     if (moved && *moved) break;
     walk_.clock.advance(2s);
   }
-  const auto members = walk_.read([&](Store& store) { return store.list_members(letter, 10); });
+  const auto members = walk_.read([&](Store& store) { return store.list_members(dead_letter, 10); });
   ASSERT_EQ(members.size(), 1u);
   EXPECT_EQ(members.front().steps.size(), 1u);
   const auto found = walk_.read([&](Store& store) { return store.find(std::nullopt, run); });

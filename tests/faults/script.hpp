@@ -28,7 +28,7 @@ class Script {
 
   void retry_then_complete();
   void dead_letter();
-  void resolve(Uuid letter, RunId run);
+  void resolve(Uuid dead_letter, RunId run);
   void jobs_in_a_chain();
   void transactional_effect();
   void many_keys();

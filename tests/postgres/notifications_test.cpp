@@ -129,8 +129,8 @@ TEST_F(PostgresNotify, WhatAPersonRetriesIsToldOf) {
   });
   EXPECT_EQ(told_by([&](Store& store) { Verbs(store).move({{}, one_of->run.id(), RetryByHand{}}); }), 1u);
   EXPECT_EQ(told_by([&](Store& store) {
-              EXPECT_TRUE(store.move_dead_letter(
-                  {.tenant = {}, .letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
+              EXPECT_TRUE(store.act_on_dead_letter(
+                  {.tenant = {}, .dead_letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
             }),
             1u)
       << "the other two";

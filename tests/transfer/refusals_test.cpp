@@ -24,7 +24,7 @@ TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
   ASSERT_TRUE(repeat) << to_string(repeat.error());
   EXPECT_FALSE(repeat->target) << "the copy already exists";
   const std::string elsewhere = PgServer::instance().borrow_database();
-  EXPECT_EQ(transfer::move_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
+  EXPECT_EQ(transfer::transfer_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
             Code::STORE_MOVED);
   PgServer::instance().give_back(elsewhere);
 

@@ -38,7 +38,7 @@ Uuid PgTables::add_dead_letter(const Run& run) {
 }
 
 // The run must be in the slice that is purged.
-bool PgTables::has_unread_dead_letter(RunId run) {
+bool PgTables::has_unacknowledged_dead_letter(RunId run) {
   const auto found = dead_letters_of_.find(seq_in(run));
   return found != dead_letters_of_.end() && found->second.is_unread;
 }

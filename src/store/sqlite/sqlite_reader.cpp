@@ -7,7 +7,7 @@
 #include "base/assert.hpp"
 #include "store/listing.hpp"
 #include "store/packing.hpp"
-#include "store/sqlite/letter_rows.hpp"
+#include "store/sqlite/dead_letter_rows.hpp"
 
 namespace latchkey {
 namespace {
@@ -153,7 +153,7 @@ Page SqliteReader::list(const ListQuery& query) {
 
 DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {
   const std::lock_guard lock(mutex_);
-  Statement rows = database_.prepare(find_sql("list_letters"));
+  Statement rows = database_.prepare(find_sql("list_dead_letters"));
   rows.bind(1, static_cast<std::int64_t>(read_cursor(query.cursor)))
       .bind_text(3, query.function)
       .bind(4, query.with_acknowledged ? 1 : 0)
@@ -166,24 +166,24 @@ DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {
       page.next = write_cursor(uuid_counter(page.entries.back().id));
       break;
     }
-    page.entries.push_back(read_letter(rows));
+    page.entries.push_back(read_dead_letter(rows));
   }
   return page;
 }
 
 std::optional<DeadLetter> SqliteReader::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   const std::lock_guard lock(mutex_);
-  Statement row = database_.prepare(find_sql("read_letter"));
+  Statement row = database_.prepare(find_sql("read_dead_letter"));
   row.bind(1, seq_of(id));
   if (!row.step()) return std::nullopt;
-  DeadLetter letter = read_letter(row);
-  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
-  return letter;
+  DeadLetter dead_letter = read_dead_letter(row);
+  if (dead_letter.id != id || (tenant && dead_letter.tenant != *tenant)) return std::nullopt;
+  return dead_letter;
 }
 
-std::uint64_t SqliteReader::count_unread_letters() {
+std::uint64_t SqliteReader::count_unacknowledged_dead_letters() {
   const std::lock_guard lock(mutex_);
-  Statement count = database_.prepare(find_sql("count_unread_letters"));
+  Statement count = database_.prepare(find_sql("count_unacknowledged_dead_letters"));
   LK_ASSERT(count.step());
   return static_cast<std::uint64_t>(count.integer(0));
 }

@@ -20,7 +20,7 @@ class SqliteReader {
 
   DeadLetterPage list_dead_letters(const DeadLetterQuery& query);
   std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id);
-  std::uint64_t count_unread_letters();
+  std::uint64_t count_unacknowledged_dead_letters();
   std::vector<DeadLetterMember> list_members(Uuid dead_letter, std::uint32_t limit, MemberPosition after);
   std::vector<TokenRecord> list_tokens();
 

@@ -12,7 +12,7 @@
 #include "base/assert.hpp"
 #include "base/seeded_bug.hpp"
 #include "store/apply.hpp"
-#include "store/sqlite/moved_mark.hpp"
+#include "store/sqlite/transfer_status.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
 namespace latchkey {
@@ -53,7 +53,7 @@ void create_or_check(Database& database, bool opens_moved) {
   const std::int64_t found = format.step() ? format.integer(0) : 0;
   format.reset();
   if (found == kMovedFormat && opens_moved) return;
-  if (found == kMovedFormat) throw TablesError(Code::STORE_MOVED, describe(find_moved_mark(database).value()));
+  if (found == kMovedFormat) throw TablesError(Code::STORE_MOVED, describe(find_transfer_status(database).value()));
   if (found != kStoreFormat)
     throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
 }

@@ -174,11 +174,11 @@ Result<std::optional<Duplicates>> SqliteStore::find_duplicates(RunId id) {
 }
 
 Result<StoreStats> SqliteStore::stats() {
-  const auto unread = read(&SqliteStore::reader_, [](SqliteReader& reader) { return reader.count_unread_letters(); });
+  const auto unread = read(&SqliteStore::reader_, [](SqliteReader& reader) { return reader.count_unacknowledged_dead_letters(); });
   if (!unread) return std::unexpected(unread.error());
   const std::lock_guard lock(census_mutex_);
   StoreStats stats = open_runs_;
-  stats.unread_letters = *unread;
+  stats.unacknowledged_dead_letters = *unread;
   return stats;
 }
 
@@ -214,8 +214,8 @@ Result<std::optional<DeadLetter>> SqliteStore::acknowledge(const std::optional<s
       [&, this](Applying with) { return tables_->acknowledge(tenant, id, actor, with.now); });
 }
 
-Result<std::optional<LetterMoved>> SqliteStore::move_dead_letter(const LetterMove& wish) {
-  return call<std::optional<LetterMoved>>([wish](Applying with) { return apply_letter_move(with, wish); });
+Result<std::optional<DeadLetterActionReply>> SqliteStore::act_on_dead_letter(const DeadLetterActionRequest& wish) {
+  return call<std::optional<DeadLetterActionReply>>([wish](Applying with) { return apply_dead_letter_action(with, wish); });
 }
 
 Result<std::monostate> SqliteStore::add_token(const TokenRecord& token) {

@@ -1,7 +1,7 @@
 // A user's own writes inside the writer's transaction.
 #include <sqlite3.h>
 
-#include "store/sqlite/letter_rows.hpp"
+#include "store/sqlite/dead_letter_rows.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
 namespace latchkey {

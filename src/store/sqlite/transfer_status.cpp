@@ -1,4 +1,4 @@
-#include "store/sqlite/moved_mark.hpp"
+#include "store/sqlite/transfer_status.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +21,7 @@ void set_format(Database& database, int format) { database.prepare(find_sql("wri
 
 }  // namespace
 
-std::optional<MovedMark> find_moved_mark(Database& database) {
+std::optional<TransferStatus> find_transfer_status(Database& database) {
   Statement format = database.prepare(find_sql("read_format"));
   LK_ASSERT(format.step());
   const bool is_moved = format.integer(0) == kMovedFormat;
@@ -29,12 +29,12 @@ std::optional<MovedMark> find_moved_mark(Database& database) {
   if (!is_moved) return std::nullopt;
   Statement mark = database.prepare(find_sql("read_moved"));
   LK_ASSERT(mark.step());
-  MovedMark found{std::string(mark.bytes(0)), from_ms(mark.integer(1)), mark.integer(2) != 0};
+  TransferStatus found{std::string(mark.bytes(0)), from_ms(mark.integer(1)), mark.integer(2) != 0};
   mark.reset();
   return found;
 }
 
-std::string describe(const MovedMark& mark) {
+std::string describe(const TransferStatus& mark) {
   return mark.is_finished ? fmt::format("the store was moved to PostgreSQL at {}: use a server on that", mark.place)
                           : fmt::format(
                                 "a move of the store to PostgreSQL at {} was begun and not finished: run "
@@ -42,7 +42,7 @@ std::string describe(const MovedMark& mark) {
                                 mark.place);
 }
 
-void write_moved_mark(const std::string& file, const MovedMark& mark) {
+void write_transfer_status(const std::string& file, const TransferStatus& mark) {
   change(file, [&](Database& database) {
     database.execute(std::string(find_sql("make_moved")));
     database.execute(std::string(find_sql("erase_moved")));
@@ -55,7 +55,7 @@ void write_moved_mark(const std::string& file, const MovedMark& mark) {
   });
 }
 
-void erase_moved_mark(const std::string& file) {
+void erase_transfer_status(const std::string& file) {
   change(file, [](Database& database) {
     database.execute(std::string(find_sql("drop_moved")));
     set_format(database, kStoreFormat);

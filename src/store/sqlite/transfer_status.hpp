@@ -1,4 +1,4 @@
-// MovedMark: what a store file says of itself once it was copied elsewhere. A file with a mark is opened by nobody but
+// TransferStatus: what a store file says of itself once it was copied elsewhere. A file with a mark is opened by nobody but
 // whoever moves it: what is done in it would be done a second time. Its format is another one then, so that versions
 // that know nothing of marks refuse it too.
 //
@@ -16,20 +16,20 @@ namespace latchkey {
 inline constexpr int kStoreFormat = 5;
 inline constexpr int kMovedFormat = -kStoreFormat;
 
-struct MovedMark {
+struct TransferStatus {
   std::string place;  // host:port,…/database
   Instant at;
   // False: the copy was about to be committed, and whether it was is not known here.
   bool is_finished = false;
 
-  bool operator==(const MovedMark&) const = default;
+  bool operator==(const TransferStatus&) const = default;
 };
 
-std::optional<MovedMark> find_moved_mark(Database& database);
+std::optional<TransferStatus> find_transfer_status(Database& database);
 // For people: why the file is not opened.
-std::string describe(const MovedMark& mark);
+std::string describe(const TransferStatus& mark);
 
-void write_moved_mark(const std::string& file, const MovedMark& mark);
-void erase_moved_mark(const std::string& file);
+void write_transfer_status(const std::string& file, const TransferStatus& mark);
+void erase_transfer_status(const std::string& file);
 
 }  // namespace latchkey

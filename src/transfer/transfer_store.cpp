@@ -1,4 +1,4 @@
-#include "transfer/move.hpp"
+#include "transfer/transfer_store.hpp"
 
 #include <fmt/format.h>
 
@@ -19,11 +19,11 @@ constexpr std::uint64_t kTellEvery = 1'000;
 
 // Counts while it passes on; without a writer it only counts. Names that people gave are made readable before both:
 // PostgreSQL keeps as text only what is text, and what is counted is what the copy is to hold.
-class Passing final : public Sink {
+class Passing final : public StoreVisitor {
  public:
-  Passing(Writer* writer, const MoveSettings& settings) : writer_(writer), settings_(settings) {}
+  Passing(Writer* writer, const TransferSettings& settings) : writer_(writer), settings_(settings) {}
 
-  void add_run(const MovedRun& moved) override {
+  void add_run(const TransferredRun& moved) override {
     tally_.add_run(moved);
     if (writer_) writer_->add_run(moved);
     if (++runs_ % kTellEvery == 0) settings_.on_progress(writer_ ? Doing::copying : Doing::verifying, runs_);
@@ -32,17 +32,17 @@ class Passing final : public Sink {
     tally_.add_wait(wait);
     if (writer_) writer_->add_wait(wait);
   }
-  void add_letter(const DeadLetter& given) override {
-    DeadLetter letter = given;
-    letter.acknowledged_by = make_readable(letter.acknowledged_by);
-    tally_.add_letter(letter);
-    if (writer_) writer_->add_letter(letter);
+  void add_dead_letter(const DeadLetter& given) override {
+    DeadLetter dead_letter = given;
+    dead_letter.acknowledged_by = make_readable(dead_letter.acknowledged_by);
+    tally_.add_dead_letter(dead_letter);
+    if (writer_) writer_->add_dead_letter(dead_letter);
   }
-  void add_member(const DeadLetterMember& given, const DeadLetter& letter) override {
+  void add_member(const DeadLetterMember& given, const DeadLetter& dead_letter) override {
     DeadLetterMember member = given;
     for (MemberStep& step : member.steps) step.by = make_readable(step.by);
-    tally_.add_member(member, letter);
-    if (writer_) writer_->add_member(member, letter);
+    tally_.add_member(member, dead_letter);
+    if (writer_) writer_->add_member(member, dead_letter);
   }
   void add_token(const TokenRecord& given) override {
     TokenRecord token = given;
@@ -57,12 +57,12 @@ class Passing final : public Sink {
 
  private:
   Writer* writer_;
-  const MoveSettings& settings_;
+  const TransferSettings& settings_;
   Tally tally_;
   std::uint64_t runs_ = 0;
 };
 
-Summary read_source(Source& source, Writer* writer, const MoveSettings& settings) {
+Summary read_source(Source& source, Writer* writer, const TransferSettings& settings) {
   Passing passing(writer, settings);
   source.walk(passing);
   return passing.finish();
@@ -74,7 +74,7 @@ void require_schema(const std::string& url, Random& random) {
 }
 
 // Elsewhere there may be a copy that was committed: two of them must not be.
-void require_place(const std::optional<MovedMark>& mark, const Target& target) {
+void require_place(const std::optional<TransferStatus>& mark, const Target& target) {
   if (mark && !is_same_place(mark->place, target.place()))
     throw MigrationError(Code::STORE_MOVED, describe(*mark) + fmt::format("; not to {}", target.place()));
 }
@@ -102,7 +102,7 @@ void commit(Source& source, Target& target, bool keeps, Instant now) {
 
 // The copy that is there, from a move that was cut off behind its commit. None: there is nothing, or nothing but tokens
 // that are the file's own; they are the copy's then. STORE_NOT_EMPTY for anything else.
-std::optional<Summary> find_earlier_copy(Source& source, Target& target, const MoveSettings& settings) {
+std::optional<Summary> find_earlier_copy(Source& source, Target& target, const TransferSettings& settings) {
   if (target.find_contents().empty()) return std::nullopt;
   const Summary summary = read_source(source, nullptr, settings);
   if (target.find_copy(summary)) return summary;
@@ -115,7 +115,7 @@ std::optional<Summary> find_earlier_copy(Source& source, Target& target, const M
 
 // A server has been here, and left tokens. One that still runs has drawn ids and fences that may be the file's; one
 // that begins now draws higher ones.
-void take_over_tokens(Source& source, Target& target, const MoveSettings& settings) {
+void take_over_tokens(Source& source, Target& target, const TransferSettings& settings) {
   target.raise(source.marks());
   if (const auto servers = migrate::find_live_servers(settings.url); !servers.empty())
     throw MigrationError(Code::STORE_LOCKED,
@@ -125,7 +125,7 @@ void take_over_tokens(Source& source, Target& target, const MoveSettings& settin
   target.remove_tokens();
 }
 
-void copy(Source& source, Target& target, MoveReport& report, const MoveSettings& settings) {
+void copy(Source& source, Target& target, TransferReport& report, const TransferSettings& settings) {
   if (!target.find_contents().empty()) take_over_tokens(source, target, settings);
   Writer writer(target);
   report.source = read_source(source, &writer, settings);
@@ -137,13 +137,13 @@ void copy(Source& source, Target& target, MoveReport& report, const MoveSettings
   target.name(report.source);
 }
 
-MoveReport move(const MoveSettings& settings, Clock& clock, Random& random) {
+TransferReport move(const TransferSettings& settings, Clock& clock, Random& random) {
   Source source(settings.file, clock, random);
   require_schema(settings.url, random);
   Target target(settings.url);
   require_place(source.mark(), target);
   target.begin();
-  MoveReport report{.place = target.place(), .is_marked = !settings.keeps, .not_moved = source.own_tables()};
+  TransferReport report{.place = target.place(), .is_marked = !settings.keeps, .not_moved = source.own_tables()};
   if (const auto earlier = find_earlier_copy(source, target, settings))
     report.source = *earlier;
   else if (source.mark() && source.mark()->is_finished)
@@ -167,7 +167,7 @@ auto caught(Work work) -> Result<decltype(work())> {
 
 }  // namespace
 
-Result<MoveReport> move_store(const MoveSettings& settings, Clock& clock, Random& random) {
+Result<TransferReport> transfer_store(const TransferSettings& settings, Clock& clock, Random& random) {
   return caught([&] { return move(settings, clock, random); });
 }
 

@@ -48,9 +48,9 @@ TEST_P(Pointed, APurgedRunTakesItsPointerWithIt) {
   end(second, permanent());
   move(first.run.id(), RetryByHand{});
   end(win(a_lock("k")));
-  const auto letters = store().list_dead_letters({}).value();
-  ASSERT_EQ(letters.entries.size(), 1u);
-  ASSERT_TRUE(store().acknowledge({}, letters.entries.front().id, "someone").value());
+  const auto dead_letters = store().list_dead_letters({}).value();
+  ASSERT_EQ(dead_letters.entries.size(), 1u);
+  ASSERT_TRUE(store().acknowledge({}, dead_letters.entries.front().id, "someone").value());
   advance(8 * 24h);
   verbs().purge();
   ASSERT_TRUE(is_gone(first.run.id()));

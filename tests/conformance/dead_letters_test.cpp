@@ -7,13 +7,13 @@ namespace {
 class LetterMoves : public StoreTest {
  protected:
   Settled fail_one(const std::string& key) { return end(win(a_claim(key)), permanent()); }
-  LetterMoved moved(LetterMove wish) { return store().move_dead_letter(wish).value().value(); }
-  LetterMove wish(Uuid letter, Move move) {
-    return {.letter = letter, .move = std::move(move), .by = "ada", .note = "n"};
+  DeadLetterActionReply moved(DeadLetterActionRequest wish) { return store().act_on_dead_letter(wish).value().value(); }
+  DeadLetterActionRequest wish(Uuid dead_letter, Move move) {
+    return {.dead_letter = dead_letter, .move = std::move(move), .by = "ada", .note = "n"};
   }
-  std::vector<DeadLetterMember> members(Uuid letter) { return store().list_members(letter, 100).value(); }
-  static int changed(const LetterMoved& moved) {
-    return static_cast<int>(std::ranges::count(moved.members, true, &MemberMoved::changed));
+  std::vector<DeadLetterMember> members(Uuid dead_letter) { return store().list_members(dead_letter, 100).value(); }
+  static int changed(const DeadLetterActionReply& moved) {
+    return static_cast<int>(std::ranges::count(moved.members, true, &MemberActionReply::changed));
   }
 };
 LK_CONFORMANCE(LetterMoves);
@@ -21,12 +21,12 @@ LK_CONFORMANCE(LetterMoves);
 TEST_P(LetterMoves, MembersAreListedPageByPage) {
   std::vector<RunId> failed;
   for (const char* key : {"a", "b", "c", "d"}) failed.push_back(fail_one(key).run.id());
-  const Uuid letter = *fail_one("b").dead_letter;  // its second generation: another member
-  const auto all = members(letter);
+  const Uuid dead_letter = *fail_one("b").dead_letter;  // its second generation: another member
+  const auto all = members(dead_letter);
   ASSERT_EQ(all.size(), 5u);
   std::vector<std::pair<RunId, std::uint32_t>> seen;
   for (MemberPosition after{};;) {
-    const auto page = store().list_members(letter, 2, after).value();
+    const auto page = store().list_members(dead_letter, 2, after).value();
     for (const DeadLetterMember& member : page) seen.emplace_back(member.run, member.generation);
     if (page.size() < 2) break;
     after = position_of(page.back());
@@ -58,9 +58,9 @@ TEST_P(LetterMoves, RetryOpensAllMembersOnceWithWhoAndWhen) {
 
 TEST_P(LetterMoves, OnlyThoseNamed) {
   const Settled a = fail_one("a"), b = fail_one("b");
-  LetterMove some = wish(*a.dead_letter, RetryByHand{.fresh_effect_key = true});
+  DeadLetterActionRequest some = wish(*a.dead_letter, RetryByHand{.fresh_effect_key = true});
   some.runs = {b.run.id(), id_of(99)};
-  const LetterMoved reply = moved(some);
+  const DeadLetterActionReply reply = moved(some);
   ASSERT_EQ(reply.members.size(), 2u);
   EXPECT_TRUE(reply.members[0].changed);
   EXPECT_EQ(reply.members[1].refused->code, Code::NOT_FOUND);
@@ -87,7 +87,7 @@ TEST_P(LetterMoves, AMemberThatWasOpenedAgainIsLeftAlone) {
 TEST_P(LetterMoves, ARetriedMemberThatIsQueuedIsNotResolved) {
   const Settled a = fail_one("a");
   moved(wish(*a.dead_letter, RetryByHand{}));
-  const LetterMoved reply = moved(wish(*a.dead_letter, ResolveCompleted{"x"}));
+  const DeadLetterActionReply reply = moved(wish(*a.dead_letter, ResolveCompleted{"x"}));
   EXPECT_EQ(reply.members[0].refused.value().code, Code::MOVE_REFUSED);
   EXPECT_FALSE(reply.members[0].changed);
   EXPECT_EQ(find(a.run.id()).status(), Status::queued);
@@ -96,7 +96,7 @@ TEST_P(LetterMoves, ARetriedMemberThatIsQueuedIsNotResolved) {
 TEST_P(LetterMoves, AnEarlierFailureOfTheSameRunIsLeftToTheLater) {
   const Settled first = fail_one("a"), second = fail_one("a");
   ASSERT_EQ(first.dead_letter, second.dead_letter);
-  const LetterMoved both = moved(wish(*first.dead_letter, ResolveCompleted{"x"}));
+  const DeadLetterActionReply both = moved(wish(*first.dead_letter, ResolveCompleted{"x"}));
   ASSERT_EQ(both.members.size(), 2u);
   EXPECT_FALSE(both.members[0].refused || both.members[0].changed);
   EXPECT_TRUE(both.members[1].changed);
@@ -150,13 +150,13 @@ TEST_P(LetterMoves, ALockStaysWithItsNewerRun) {
 }
 
 TEST_P(LetterMoves, SlicesCoverEveryMemberOnce) {
-  const Uuid letter = *fail_one("a").dead_letter;
+  const Uuid dead_letter = *fail_one("a").dead_letter;
   for (const char* key : {"b", "c", "d", "e"}) fail_one(key);
-  LetterMove all = wish(letter, RetryByHand{});
+  DeadLetterActionRequest all = wish(dead_letter, RetryByHand{});
   all.limit = 2;
   int slices = 0, total = 0;
   do {
-    const LetterMoved slice = moved(all);
+    const DeadLetterActionReply slice = moved(all);
     total += changed(slice);
     all.cursor = slice.next;
     ++slices;
@@ -167,35 +167,35 @@ TEST_P(LetterMoves, SlicesCoverEveryMemberOnce) {
 
 TEST_P(LetterMoves, ForeignAndUnknownEntriesDoNotExist) {
   const Settled a = fail_one("a");
-  LetterMove foreign = wish(*a.dead_letter, RetryByHand{});
+  DeadLetterActionRequest foreign = wish(*a.dead_letter, RetryByHand{});
   foreign.tenant = "globex";
-  EXPECT_FALSE(store().move_dead_letter(foreign).value());
-  EXPECT_FALSE(store().move_dead_letter(wish(id_of(99), RetryByHand{})).value());
+  EXPECT_FALSE(store().act_on_dead_letter(foreign).value());
+  EXPECT_FALSE(store().act_on_dead_letter(wish(id_of(99), RetryByHand{})).value());
   EXPECT_EQ(find(a.run.id()).status(), Status::failed);
 }
 
 TEST_P(LetterMoves, AcknowledgedEntriesGoWithTheLastOfTheirRuns) {
   const Settled a = fail_one("a");
-  const Uuid letter = *a.dead_letter;
-  moved(wish(letter, ResolveFailed{"n"}));
+  const Uuid dead_letter = *a.dead_letter;
+  moved(wish(dead_letter, ResolveFailed{"n"}));
   advance(24h * 20);
   const Settled b = fail_one("b");
-  ASSERT_EQ(b.dead_letter, letter);
+  ASSERT_EQ(b.dead_letter, dead_letter);
   advance(24h * 11);
   verbs().purge();
   EXPECT_FALSE(is_gone(a.run.id())) << "nobody has read it";
-  store().acknowledge({}, letter, "ada").value();
+  store().acknowledge({}, dead_letter, "ada").value();
   verbs().purge();
   EXPECT_TRUE(is_gone(a.run.id()));
   EXPECT_FALSE(is_gone(b.run.id())) << "its retention is not over";
-  ASSERT_EQ(members(letter).size(), 1u);
-  EXPECT_EQ(members(letter)[0].run, b.run.id());
-  EXPECT_TRUE(store().find_dead_letter({}, letter).value());
+  ASSERT_EQ(members(dead_letter).size(), 1u);
+  EXPECT_EQ(members(dead_letter)[0].run, b.run.id());
+  EXPECT_TRUE(store().find_dead_letter({}, dead_letter).value());
   advance(24h * 20);
   verbs().purge();
   EXPECT_TRUE(is_gone(b.run.id()));
-  EXPECT_TRUE(members(letter).empty());
-  EXPECT_FALSE(store().find_dead_letter({}, letter).value());
+  EXPECT_TRUE(members(dead_letter).empty());
+  EXPECT_FALSE(store().find_dead_letter({}, dead_letter).value());
   EXPECT_TRUE(store().list_dead_letters({.with_acknowledged = true}).value().entries.empty());
 }
 

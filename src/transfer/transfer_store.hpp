@@ -1,4 +1,4 @@
-// move_store: copies an SQLite store into PostgreSQL, verifies the copy and marks the file as moved.
+// transfer_store: copies an SQLite store into PostgreSQL, verifies the copy and marks the file as moved.
 //
 //   lock the file ─▶ copy and read back, one transaction ─▶ mark: begun ─▶ COMMIT ─▶ mark: finished
 //
@@ -20,7 +20,7 @@ namespace latchkey::transfer {
 
 enum class Doing { copying, verifying, committing };
 
-struct MoveSettings {
+struct TransferSettings {
   std::string file;    // of the SQLite store
   std::string url;     // postgres://…
   bool keeps = false;  // the file is not marked, and goes on being used
@@ -28,7 +28,7 @@ struct MoveSettings {
   std::function<void(Doing, std::uint64_t runs)> on_progress = [](Doing, std::uint64_t) {};
 };
 
-struct MoveReport {
+struct TransferReport {
   std::string place;  // host:port,…/database
   Summary source;
   std::optional<Summary> target;  // none: the copy was there, from an earlier move that was verified then
@@ -38,7 +38,7 @@ struct MoveReport {
 
 // NOT_FOUND, STORE_LOCKED, STORE_FORMAT, STORE_MOVED, STORE_NOT_EMPTY, SCHEMA_OLDER, SCHEMA_NEWER, COPY_DIFFERS, USAGE,
 // STORE_FULL, STORE_UNAVAILABLE.
-Result<MoveReport> move_store(const MoveSettings& settings, Clock& clock, Random& random);
+Result<TransferReport> transfer_store(const TransferSettings& settings, Clock& clock, Random& random);
 
 // Opens a file that was marked: the copy, if there is one, must not be used. False: there was no mark.
 Result<bool> unmark_store(const std::string& file, Clock& clock, Random& random);

@@ -1,4 +1,4 @@
-// Sink: takes all that a store holds, piece by piece, in one order: runs from the newest, waits by their ends, dead
+// StoreVisitor: takes all that a store holds, piece by piece, in one order: runs from the newest, waits by their ends, dead
 // letters from the newest with their members by place, tokens by id.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace latchkey::transfer {
 
-struct MovedRun {
+struct TransferredRun {
   Run run;
   bool has_key = false;  // it is its key's latest
   std::optional<Duplicates> duplicates;
@@ -20,19 +20,19 @@ struct Wait {
   RunId run;  // the dependent
 };
 
-class Sink {
+class StoreVisitor {
  public:
-  virtual ~Sink() = default;
-  virtual void add_run(const MovedRun& moved) = 0;
+  virtual ~StoreVisitor() = default;
+  virtual void add_run(const TransferredRun& moved) = 0;
   virtual void add_wait(const Wait& wait) = 0;
-  virtual void add_letter(const DeadLetter& letter) = 0;
+  virtual void add_dead_letter(const DeadLetter& dead_letter) = 0;
   // With its steps; of the letter that was added last.
-  virtual void add_member(const DeadLetterMember& member, const DeadLetter& letter) = 0;
+  virtual void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) = 0;
   virtual void add_token(const TokenRecord& token) = 0;
 };
 
 // All that the interface tells of a store, which nobody may change meanwhile: everything but waits. Throws
 // MigrationError.
-void walk(Store& store, Sink& into);
+void walk(Store& store, StoreVisitor& into);
 
 }  // namespace latchkey::transfer

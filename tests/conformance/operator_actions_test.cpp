@@ -115,7 +115,7 @@ TEST_P(Moves, TimeComesFirst) {
   EXPECT_EQ(find(failed.run.id()).status(), Status::in_doubt) << "what was said is kept";
   EXPECT_EQ(move(failed.run.id(), ResolveFailed{"no"}).run.status(), Status::failed);
   EXPECT_EQ(move(lost.run.id(), RetryByHand{}).run.generation, 2u);
-  EXPECT_EQ(store().list_dead_letters({}).value().entries.at(0).count, 2u) << "with the letter of its first";
+  EXPECT_EQ(store().list_dead_letters({}).value().entries.at(0).count, 2u) << "with the dead letter of its first";
   move(cancelled.run.id(), CancelByHand{});
   EXPECT_EQ(find(cancelled.run.id()).as<Cancelled>()->effect, Effect::unknown) << "nobody is there to be asked";
   move(taken.run.id(), CancelByHand{});
@@ -136,9 +136,9 @@ TEST_P(Moves, ResolveCompletedReplaysAndReleases) {
 TEST_P(Moves, ResolveFailedLeavesADeadLetter) {
   const Won won = in_doubt();
   EXPECT_EQ(move(won.run.id(), ResolveFailed{"checked: not booked"}).run.status(), Status::failed);
-  const auto letters = store().list_dead_letters({}).value().entries;
-  ASSERT_EQ(letters.size(), 1u);
-  EXPECT_EQ(letters[0].reason, "checked: not booked");
+  const auto dead_letters = store().list_dead_letters({}).value().entries;
+  ASSERT_EQ(dead_letters.size(), 1u);
+  EXPECT_EQ(dead_letters[0].reason, "checked: not booked");
   EXPECT_EQ(win().run.generation, 2u) << "a person said that it did not happen";
 }
 
