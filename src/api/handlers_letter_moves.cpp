@@ -63,11 +63,11 @@ void start_moving(DeadLetterContext& context, Call call, std::vector<RunId> runs
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
   DeadLetterActionRequest wish{.tenant = *std::move(tenant),
-                  .dead_letter = id_of(call),
-                  .runs = std::move(runs),
-                  .move = std::move(move),
-                  .by = call.principal->name,
-                  .note = std::move(note)};
+                               .dead_letter = id_of(call),
+                               .runs = std::move(runs),
+                               .move = std::move(move),
+                               .by = call.principal->name,
+                               .note = std::move(note)};
   do_later(call, [&context, wish = std::move(wish)](Answer& answer) { move_members(context, wish, answer); });
 }
 

@@ -48,11 +48,13 @@ std::optional<StoredStream> read_stream(simdjson::dom::element from) {
 
 }  // namespace
 
-StoredStream keep(const LastBytes& stream) { return {std::string(stream.bytes()), stream.total(), stream.truncated()}; }
+StoredStream to_stored(const LastBytes& stream) {
+  return {std::string(stream.bytes()), stream.total(), stream.truncated()};
+}
 
-std::string write_stored_output(const StoredOutput& kept) {
-  return fmt::format(R"({{"exit_code":{},"stdout":{},"stderr":{}}})", kept.exit_code, write_stream(kept.output),
-                     write_stream(kept.errors));
+std::string write_stored_output(const StoredOutput& stored) {
+  return fmt::format(R"({{"exit_code":{},"stdout":{},"stderr":{}}})", stored.exit_code, write_stream(stored.output),
+                     write_stream(stored.errors));
 }
 
 std::optional<StoredOutput> read_stored_output(const std::string& result) {
@@ -62,10 +64,10 @@ std::optional<StoredOutput> read_stored_output(const std::string& result) {
   if (parser.parse(result).get(root) != simdjson::SUCCESS || root["exit_code"].get(exit_code) != simdjson::SUCCESS ||
       root["stdout"].get(output) != simdjson::SUCCESS || root["stderr"].get(errors) != simdjson::SUCCESS)
     return std::nullopt;
-  auto kept_output = read_stream(output);
-  auto kept_errors = read_stream(errors);
-  if (!kept_output || !kept_errors) return std::nullopt;
-  return StoredOutput{static_cast<int>(exit_code), *std::move(kept_output), *std::move(kept_errors)};
+  auto output_stream = read_stream(output);
+  auto error_stream = read_stream(errors);
+  if (!output_stream || !error_stream) return std::nullopt;
+  return StoredOutput{static_cast<int>(exit_code), *std::move(output_stream), *std::move(error_stream)};
 }
 
 }  // namespace latchkey

@@ -17,7 +17,7 @@ namespace {
 constexpr auto kPostPause = std::chrono::milliseconds{500};
 
 struct flock whole_post(short type) {
-  struct flock range{};
+  struct flock range {};
   range.l_type = type;
   range.l_whence = SEEK_SET;
   return range;
@@ -28,7 +28,8 @@ std::unexpected<Error> cannot_sign(const char* what, const std::string& path) {
 }
 
 bool is_post_at(int file, const std::string& path) {
-  struct stat ours{}, there{};
+  struct stat ours {
+  }, there{};
   return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
          ours.st_dev == there.st_dev;
 }

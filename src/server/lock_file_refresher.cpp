@@ -24,7 +24,7 @@ void LockFileRefresher::work() {
   bool told = false;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kPause, [this] { return closing_; })) {
-    const auto kept = lock_.keep();
+    const auto kept = lock_.restore_lock_file();
     if (!kept && !told) spdlog::error("the lock file cannot be put back: {}", to_string(kept.error()));
     told = !kept;
   }

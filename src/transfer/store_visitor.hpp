@@ -1,5 +1,5 @@
-// StoreVisitor: takes all that a store holds, piece by piece, in one order: runs from the newest, waits by their ends, dead
-// letters from the newest with their members by place, tokens by id.
+// StoreVisitor: receives the whole content of a store in a fixed order: runs from the newest, waits by their
+// predecessor and dependent, dead letters from the newest with their members by position, tokens by id.
 #pragma once
 
 #include "store/dead_letters.hpp"
@@ -10,7 +10,7 @@ namespace latchkey::transfer {
 
 struct TransferredRun {
   Run run;
-  bool has_key = false;  // it is its key's latest
+  bool has_key = false;  // it is the latest run of its key
   std::optional<Duplicates> duplicates;
 };
 
@@ -26,13 +26,13 @@ class StoreVisitor {
   virtual void add_run(const TransferredRun& moved) = 0;
   virtual void add_wait(const Wait& wait) = 0;
   virtual void add_dead_letter(const DeadLetter& dead_letter) = 0;
-  // With its steps; of the letter that was added last.
+  // With its steps; a member of the dead letter that was added last.
   virtual void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) = 0;
   virtual void add_token(const TokenRecord& token) = 0;
 };
 
-// All that the interface tells of a store, which nobody may change meanwhile: everything but waits. Throws
-// MigrationError.
+// Passes the content of a store to the visitor: everything but waits, which the interface does not list. The store must
+// not change meanwhile. Throws MigrationError.
 void walk(Store& store, StoreVisitor& into);
 
 }  // namespace latchkey::transfer

@@ -11,7 +11,7 @@
 namespace latchkey::transfer {
 namespace {
 
-// Numbers of eight bytes and texts behind their lengths: no two records have the same bytes.
+// Encodes numbers in eight bytes and texts after their lengths, so that different records have different bytes.
 class Encoder {
  public:
   Encoder& add(std::int64_t value) {
@@ -30,8 +30,7 @@ class Encoder {
     return add(std::string_view(reinterpret_cast<const char*>(part.data()), part.size()));
   }
   template <class T>
-    requires std::is_enum_v<T> || std::is_integral_v<T>
-  Encoder& add(T value) {
+  requires std::is_enum_v<T> || std::is_integral_v<T> Encoder& add(T value) {
     return add(static_cast<std::int64_t>(value));
   }
   const std::string& bytes() const { return bytes_; }
@@ -49,7 +48,7 @@ void add_retry(Encoder& to, const RetryPolicy& retry) {
 void add_head(Encoder& to, const RunHead& head) {
   to.add(head.id).add(std::string_view(head.tenant)).add(std::string_view(head.function));
   to.add(std::string_view(head.key)).add(head.guarded());
-  // Half of the hash is what every store finds a run by.
+  // Every store finds a run by the first half of the hash.
   if (head.guarded()) to.add(std::span(head.key_hash).first(16));
   to.add(pack_traits(head)).add(head.priority).add(head.fingerprint.has_value());
   if (head.fingerprint) to.add(std::span<const unsigned char>(*head.fingerprint));

@@ -1,5 +1,5 @@
-// Tally: how much a store holds, and the SHA-256 of all of it in one encoding that depends on no store. Two stores hold
-// the same if and only if their summaries are equal.
+// Tally: counts the content of a store and computes its SHA-256, in an encoding that is the same for every store. Two
+// stores have the same content if and only if their summaries are equal.
 #pragma once
 
 #include <array>
@@ -26,12 +26,12 @@ struct Counts {
 struct Summary {
   Counts counts;
   Digest runs{}, waits{}, dead_letters{}, tokens{};  // of each kind
-  Digest hash{};                                // of the four
+  Digest hash{};                                     // of the four
 
   bool operator==(const Summary&) const = default;
 };
 
-// What is not the same, for people: "counts of runs, hash of dead letters". Empty: they are equal.
+// The differences, for error messages: "counts of runs, hash of dead letters". Empty if the summaries are equal.
 std::string describe_difference(const Summary& a, const Summary& b);
 
 class Tally final : public StoreVisitor {

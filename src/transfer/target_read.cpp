@@ -1,4 +1,4 @@
-// How the copy is read back, inside the transaction that wrote it, by the readers that the store uses.
+// Reads the copy back inside the transaction that wrote it, with the store's own readers.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -115,7 +115,7 @@ void Target::read_tokens(StoreVisitor& into) {
   for (const TokenRecord& token : tokens) into.add_token(token);
 }
 
-// Of the tables themselves: a row that belongs to nothing is counted too.
+// Counts the tables directly, so that rows that belong to no run are counted, too.
 Counts Target::count_rows() {
   Counts counts;
   const Rows statuses =

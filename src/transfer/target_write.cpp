@@ -1,4 +1,4 @@
-// How what is moved is written.
+// Writes the content of a store into PostgreSQL.
 #include <algorithm>
 
 #include "store/packing.hpp"
@@ -16,7 +16,7 @@ using pg::Type;
 
 namespace {
 
-// A slice: an array parameter has room for a gigabyte, and both sides hold it in memory.
+// The size of a slice: an array parameter can have one gigabyte, and client and server have it in memory.
 constexpr std::size_t kRowsMost = 1'000;
 constexpr std::size_t kBytesMost = 8 * 1024 * 1024;
 
@@ -54,7 +54,7 @@ void Writer::write_runs() {
   bytes_ = 0;
 }
 
-// A generation follows on one that was settled.
+// Each generation before the run's current one was settled.
 void Writer::write_settlements() {
   Column seq{Type::int8}, generation{Type::int4};
   for (const TransferredRun& moved : runs_) {
@@ -98,7 +98,7 @@ void Writer::add_wait(const Wait& wait) {
 
 void Writer::write_waits() {
   if (waits_.empty()) return;
-  write_runs();  // whose tenants these take
+  write_runs();  // the waits take their tenants from the runs
   Column predecessor{Type::int8}, dependent{Type::int8}, run{Type::uuid};
   for (const Wait& wait : waits_) {
     predecessor.add(wait.predecessor);
@@ -115,7 +115,7 @@ void Writer::write_waits() {
 void Writer::add_dead_letter(const DeadLetter& dead_letter) {
   note_tenant(dead_letter.tenant);
   target_.run(pg::insert_dead_letter(dead_letter));
-  // The engine tells of its letters itself.
+  // The engine role sends the notification itself: it has no trigger for this.
   target_.run({"SELECT latchkey.tell_dead_letter($1, $2)",
                Params().add(std::string_view(dead_letter.tenant)).add(std::string_view(dead_letter.function))});
 }

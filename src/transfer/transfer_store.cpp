@@ -15,18 +15,19 @@ using migrate::MigrationError;
 
 namespace {
 
-constexpr std::uint64_t kTellEvery = 1'000;
+constexpr std::uint64_t kReportEvery = 1'000;
 
-// Counts while it passes on; without a writer it only counts. Names that people gave are made readable before both:
-// PostgreSQL keeps as text only what is text, and what is counted is what the copy is to hold.
-class Passing final : public StoreVisitor {
+// Adds the content to the tally and passes it to the writer, if there is one. Names from users are escaped before both:
+// PostgreSQL stores only valid text, and the tally must be that of the copy.
+class CountingVisitor final : public StoreVisitor {
  public:
-  Passing(Writer* writer, const TransferSettings& settings) : writer_(writer), settings_(settings) {}
+  CountingVisitor(Writer* writer, const TransferSettings& settings) : writer_(writer), settings_(settings) {}
 
   void add_run(const TransferredRun& moved) override {
     tally_.add_run(moved);
     if (writer_) writer_->add_run(moved);
-    if (++runs_ % kTellEvery == 0) settings_.on_progress(writer_ ? Doing::copying : Doing::verifying, runs_);
+    if (++runs_ % kReportEvery == 0)
+      settings_.on_progress(writer_ ? TransferPhase::copying : TransferPhase::verifying, runs_);
   }
   void add_wait(const Wait& wait) override {
     tally_.add_wait(wait);
@@ -63,9 +64,9 @@ class Passing final : public StoreVisitor {
 };
 
 Summary read_source(Source& source, Writer* writer, const TransferSettings& settings) {
-  Passing passing(writer, settings);
-  source.walk(passing);
-  return passing.finish();
+  CountingVisitor counting(writer, settings);
+  source.walk(counting);
+  return counting.finish();
 }
 
 void require_schema(const std::string& url, Random& random) {
@@ -73,55 +74,53 @@ void require_schema(const std::string& url, Random& random) {
     throw MigrationError(ready.error().code, ready.error().detail);
 }
 
-// Elsewhere there may be a copy that was committed: two of them must not be.
-void require_place(const std::optional<TransferStatus>& mark, const Target& target) {
-  if (mark && !is_same_place(mark->place, target.place()))
-    throw MigrationError(Code::STORE_MOVED, describe(*mark) + fmt::format("; not to {}", target.place()));
+// Another database may have a committed copy, and a second copy must not be made.
+void require_same_database(const std::optional<TransferStatus>& status, const Target& target) {
+  if (status && !is_same_database(status->address, target.address()))
+    throw MigrationError(Code::STORE_MOVED, describe(*status) + fmt::format("; not to {}", target.address()));
 }
 
-// The copy is there when this returns, or it is not and the error says so. A mark that says "moved" is never weakened,
-// and a commit that is refused leaves the one that was: it may be of a copy that was committed before.
-void commit(Source& source, Target& target, bool keeps, Instant now) {
-  const auto& before = source.mark();
-  const bool begins = !keeps && !(before && before->is_finished);
-  if (begins) source.write_mark({target.place(), now, false});
-  const Target::CommitResult kept = target.commit();
-  if (kept == Target::CommitResult::unknown)
+// Commits the copy; throws if it was not committed, or if that is unknown. A status "moved" is never changed back to
+// "begun". A refused commit restores the earlier status, which may belong to a copy that was committed before.
+void commit(Source& source, Target& target, bool leaves_file_in_use, Instant now) {
+  const auto& before = source.status();
+  const bool begins = !leaves_file_in_use && !(before && before->is_finished);
+  if (begins) source.write_status({target.address(), now, false});
+  const Target::CommitResult result = target.commit();
+  if (result == Target::CommitResult::unknown)
     throw MigrationError(
         Code::STORE_UNAVAILABLE,
-        "PostgreSQL did not confirm the commit: whether the copy was kept, or on its standby, is not known; run "
+        "PostgreSQL did not confirm the commit: whether the copy was committed, or on its standby, is not known; run "
         "the move again");
-  if (kept == Target::CommitResult::rolled_back) {
-    if (begins && before) source.write_mark(*before);
-    if (begins && !before) source.erase_mark();
-    throw MigrationError(Code::STORE_UNAVAILABLE,
-                         "PostgreSQL refused the commit; it holds what it held before, and no more");
+  if (result == Target::CommitResult::rolled_back) {
+    if (begins && before) source.write_status(*before);
+    if (begins && !before) source.erase_status();
+    throw MigrationError(Code::STORE_UNAVAILABLE, "PostgreSQL refused the commit; the database was not changed");
   }
-  if (!keeps) source.write_mark({target.place(), now, true});
+  if (!leaves_file_in_use) source.write_status({target.address(), now, true});
 }
 
-// The copy that is there, from a move that was cut off behind its commit. None: there is nothing, or nothing but tokens
-// that are the file's own; they are the copy's then. STORE_NOT_EMPTY for anything else.
+// Finds the copy of an earlier transfer that was interrupted after its commit. None if the database is empty or has
+// only tokens that the file has, too. STORE_NOT_EMPTY for any other content.
 std::optional<Summary> find_earlier_copy(Source& source, Target& target, const TransferSettings& settings) {
   if (target.find_contents().empty()) return std::nullopt;
   const Summary summary = read_source(source, nullptr, settings);
   if (target.find_copy(summary)) return summary;
-  if (const std::string contents = target.find_contents_but(source.list_tokens()); !contents.empty())
+  if (const std::string contents = target.find_contents_except(source.list_tokens()); !contents.empty())
     throw MigrationError(Code::STORE_NOT_EMPTY,
                          fmt::format("{} holds {} that are not from this store as it is now; nothing was moved",
-                                     target.place(), contents));
+                                     target.address(), contents));
   return std::nullopt;
 }
 
-// A server has been here, and left tokens. One that still runs has drawn ids and fences that may be the file's; one
-// that begins now draws higher ones.
+// Removes the tokens of a server that has used the database. A server that still runs may have drawn ids and fences
+// that the file has, too, so it must be stopped. A server that starts later draws higher ones.
 void take_over_tokens(Source& source, Target& target, const TransferSettings& settings) {
   target.raise(source.marks());
   if (const auto servers = migrate::find_live_servers(settings.url); !servers.empty())
-    throw MigrationError(Code::STORE_LOCKED,
-                         fmt::format("a server is running on the database that is to be copied into ({}): "
-                                     "stop it first; nothing was moved",
-                                     fmt::join(servers, ", ")));
+    throw MigrationError(Code::STORE_LOCKED, fmt::format("a server is running on the target database ({}): "
+                                                         "stop it first; nothing was moved",
+                                                         fmt::join(servers, ", ")));
   target.remove_tokens();
 }
 
@@ -129,30 +128,32 @@ void copy(Source& source, Target& target, TransferReport& report, const Transfer
   if (!target.find_contents().empty()) take_over_tokens(source, target, settings);
   Writer writer(target);
   report.source = read_source(source, &writer, settings);
-  settings.on_progress(Doing::verifying, report.source.counts.all_runs());
+  settings.on_progress(TransferPhase::verifying, report.source.counts.all_runs());
   report.target = target.read_back();
   if (*report.target != report.source)
     throw MigrationError(Code::COPY_DIFFERS, "the copy is not what was read, and was undone: " +
                                                  describe_difference(report.source, *report.target));
-  target.name(report.source);
+  target.record_copy(report.source);
 }
 
-TransferReport move(const TransferSettings& settings, Clock& clock, Random& random) {
+TransferReport transfer_file(const TransferSettings& settings, Clock& clock, Random& random) {
   Source source(settings.file, clock, random);
   require_schema(settings.url, random);
   Target target(settings.url);
-  require_place(source.mark(), target);
+  require_same_database(source.status(), target);
   target.begin();
-  TransferReport report{.place = target.place(), .is_marked = !settings.keeps, .not_moved = source.own_tables()};
+  TransferReport report{
+      .address = target.address(), .is_file_closed = !settings.leaves_file_in_use, .not_moved = source.own_tables()};
   if (const auto earlier = find_earlier_copy(source, target, settings))
     report.source = *earlier;
-  else if (source.mark() && source.mark()->is_finished)
-    throw MigrationError(Code::STORE_MOVED, describe(*source.mark()) + ", but there is nothing: has it been removed?");
+  else if (source.status() && source.status()->is_finished)
+    throw MigrationError(Code::STORE_MOVED,
+                         describe(*source.status()) + ", but there is nothing: has it been removed?");
   else
     copy(source, target, report, settings);
   target.raise(source.marks());
-  settings.on_progress(Doing::committing, report.source.counts.all_runs());
-  commit(source, target, settings.keeps, clock.now());
+  settings.on_progress(TransferPhase::committing, report.source.counts.all_runs());
+  commit(source, target, settings.leaves_file_in_use, clock.now());
   return report;
 }
 
@@ -168,14 +169,14 @@ auto caught(Work work) -> Result<decltype(work())> {
 }  // namespace
 
 Result<TransferReport> transfer_store(const TransferSettings& settings, Clock& clock, Random& random) {
-  return caught([&] { return move(settings, clock, random); });
+  return caught([&] { return transfer_file(settings, clock, random); });
 }
 
-Result<bool> unmark_store(const std::string& file, Clock& clock, Random& random) {
+Result<bool> reopen_file(const std::string& file, Clock& clock, Random& random) {
   return caught([&] {
     Source source(file, clock, random);
-    if (!source.mark()) return false;
-    source.erase_mark();
+    if (!source.status()) return false;
+    source.erase_status();
     return true;
   });
 }

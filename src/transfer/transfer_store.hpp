@@ -1,13 +1,13 @@
-// transfer_store: copies an SQLite store into PostgreSQL, verifies the copy and marks the file as moved.
+// transfer_store: copies an SQLite store into PostgreSQL, verifies the copy and writes the file's transfer status.
 //
-//   lock the file ─▶ copy and read back, one transaction ─▶ mark: begun ─▶ COMMIT ─▶ mark: finished
+//   lock the file ─▶ copy and read back, one transaction ─▶ status: begun ─▶ COMMIT ─▶ status: moved
 //
-// Guarantees: the copy is whole and equal, or there is none; at no moment are both stores open to others once the copy
-// is committed (unless the file is kept on purpose). A move that was cut off anywhere is run again: before the mark
-// nothing has happened; behind it the file stays shut, and the repeat finds the copy by its hash, or makes it.
-// Ids, fences and the store's time go on above what they were.
+// Guarantees: the copy is complete and equal, or there is none. When the copy is committed, the file cannot be opened
+// any more (unless the file is left in use on purpose). An interrupted transfer can be run again: before the first
+// status, nothing has changed; after it, the file stays closed, and the next transfer finds the copy by its hash or
+// makes it. Ids, fences and the store's clock continue above the file's.
 //
-// It does not: move a user's own tables in the file, or start a server.
+// It does not copy a user's own tables in the file, and it does not start a server.
 // Failure: an Error; see docs/move.md for which. Blocks; one thread.
 #pragma once
 
@@ -18,21 +18,22 @@
 
 namespace latchkey::transfer {
 
-enum class Doing { copying, verifying, committing };
+enum class TransferPhase { copying, verifying, committing };
 
 struct TransferSettings {
-  std::string file;    // of the SQLite store
-  std::string url;     // postgres://…
-  bool keeps = false;  // the file is not marked, and goes on being used
-  // How many runs so far; now and then. With `committing` once, before the file is marked: until then nothing happened.
-  std::function<void(Doing, std::uint64_t runs)> on_progress = [](Doing, std::uint64_t) {};
+  std::string file;                 // of the SQLite store
+  std::string url;                  // postgres://…
+  bool leaves_file_in_use = false;  // no transfer status is written
+  // Called periodically with the number of runs. Called once with `committing`, before the transfer status is written;
+  // until then nothing has changed.
+  std::function<void(TransferPhase, std::uint64_t runs)> on_progress = [](TransferPhase, std::uint64_t) {};
 };
 
 struct TransferReport {
-  std::string place;  // host:port,…/database
+  std::string address;  // host:port,…/database
   Summary source;
-  std::optional<Summary> target;  // none: the copy was there, from an earlier move that was verified then
-  bool is_marked = false;
+  std::optional<Summary> target;  // none: an earlier transfer has made and verified the copy
+  bool is_file_closed = false;
   std::vector<std::string> not_moved;  // the user's own tables
 };
 
@@ -40,10 +41,11 @@ struct TransferReport {
 // STORE_FULL, STORE_UNAVAILABLE.
 Result<TransferReport> transfer_store(const TransferSettings& settings, Clock& clock, Random& random);
 
-// Opens a file that was marked: the copy, if there is one, must not be used. False: there was no mark.
-Result<bool> unmark_store(const std::string& file, Clock& clock, Random& random);
+// Removes a file's transfer status, so that the file can be used again; a copy must not be used then. False if the file
+// has none.
+Result<bool> reopen_file(const std::string& file, Clock& clock, Random& random);
 
-// What a store holds; without waits, which its interface does not tell.
+// The summary of a store's content, without waits, which its interface does not list.
 Result<Summary> summarise(Store& store);
 
 }  // namespace latchkey::transfer

@@ -6,7 +6,7 @@
 namespace latchkey::transfer {
 namespace {
 
-// Few enough that a page of the largest inputs and results fits into memory.
+// Small enough that a page of the largest inputs and results fits into memory.
 constexpr std::uint32_t kPage = 250;
 
 template <class T>
@@ -27,9 +27,10 @@ void walk_runs(Store& store, StoreVisitor& into) {
   do {
     Page page = require(store.list(query));
     for (Run& run : page.runs) {
-      TransferredRun moved{.has_key = is_latest(store, run), .duplicates = require(store.find_duplicates(run.id()))};
-      moved.run = std::move(run);
-      into.add_run(moved);
+      TransferredRun transferred{.has_key = is_latest(store, run),
+                                 .duplicates = require(store.find_duplicates(run.id()))};
+      transferred.run = std::move(run);
+      into.add_run(transferred);
     }
     query.cursor = page.next;
   } while (!query.cursor.empty());
@@ -63,7 +64,7 @@ void walk(Store& store, StoreVisitor& into) {
   walk_runs(store, into);
   walk_dead_letters(store, into);
   auto tokens = require(store.list_tokens());
-  std::ranges::sort(tokens, {}, &TokenRecord::id);  // not by a database's collation
+  std::ranges::sort(tokens, {}, &TokenRecord::id);  // by bytes, because collations of databases differ
   for (const TokenRecord& token : tokens) into.add_token(token);
 }
 

@@ -1,4 +1,4 @@
-// Nobody sees or touches another tenant's runs, nor learns that they exist.
+// A tenant cannot read or change another tenant's runs, and cannot find out that they exist.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
@@ -35,7 +35,7 @@ TEST_P(Tenants, ForeignIdsAreUnknownInEveryVerb) {
   EXPECT_EQ(code_of(verbs().enqueue(after)), Code::PREDECESSOR_UNKNOWN);
   EXPECT_TRUE(same_run(acme.run, find(id)));
 
-  // The same words as for an id that does not exist at all.
+  // The same message as for an id that does not exist.
   const auto foreign = std::get<Error>(verbs().settle({"globex", id, acme.fence, Complete{}}));
   EXPECT_EQ(foreign, std::get<Error>(verbs().settle({"globex", id_of(999), acme.fence, Complete{}})));
   EXPECT_EQ(std::get<Error>(verbs().extend({"globex", id, acme.fence, {}})),

@@ -146,8 +146,9 @@ TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
     const Won theirs = win(*scene.other, "theirs"), own = win(*scene.other, "own");
     scene.holder.execute("BEGIN; SELECT latchkey.fail_run(" + name(theirs) + ", 'm', retryable => false)");
     begin();
-    const auto settled = std::get<Settled>(while_held(
-        scene, end, [&] { return scene.verbs().settle({{}, own.run.id(), own.fence, permanent("of the store")}); }));
+    const auto settled = std::get<Settled>(while_held(scene, end, [&] {
+      return scene.verbs().settle({{}, own.run.id(), own.fence, permanent("of the store")});
+    }));
     EXPECT_TRUE(settled.changed);
     EXPECT_TRUE(settled.dead_letter);
     const auto again = scene.verbs().settle({{}, own.run.id(), own.fence, permanent("of the store")});

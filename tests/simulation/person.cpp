@@ -61,7 +61,8 @@ void move_letter(Process& me, Store& store) {
   const auto page = store.list_dead_letters({.with_acknowledged = me.random.one_in(2), .limit = 20});
   if (!page || page->entries.empty()) return;
   const DeadLetter& entry = page->entries[me.random.below(page->entries.size())];
-  DeadLetterActionRequest wish{.tenant = entry.tenant, .dead_letter = entry.id, .move = draw_letter_move(me), .by = me.name};
+  DeadLetterActionRequest wish{
+      .tenant = entry.tenant, .dead_letter = entry.id, .move = draw_letter_move(me), .by = me.name};
   const bool foreign = me.random.one_in(5);
   if (foreign) wish.tenant = other_than(entry.tenant);
   const auto members = store.list_members(entry.id, 100);

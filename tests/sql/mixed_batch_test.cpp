@@ -193,8 +193,9 @@ TEST_F(HeldAbroad, AnothersRunIsUnknownWhoeverHoldsIt) {
   EXPECT_FALSE(store->acknowledge("globex", letter, "eve").value());
   EXPECT_FALSE(store->act_on_dead_letter({.tenant = "globex", .dead_letter = letter, .move = RetryByHand{}}).value());
   // Its own tenant does wait: it is held.
-  const auto own =
-      await_result<MoveReply>([&](auto done) { store->move({"acme", id, CancelByHand{}}, std::move(done)); });
+  const auto own = await_result<MoveReply>([&](auto done) {
+    store->move({"acme", id, CancelByHand{}}, std::move(done));
+  });
   EXPECT_EQ(own.error().code, Code::STORE_UNAVAILABLE);
   EXPECT_FALSE(store->act_on_dead_letter({.tenant = "acme", .dead_letter = letter, .move = RetryByHand{}}).has_value());
 }

@@ -27,7 +27,7 @@ class MoveKilled : public MoveTest {
   }
   std::string moved_to() {
     Database database(store_file(), nullptr, Access::read);
-    return find_transfer_status(database).value().place;
+    return find_transfer_status(database).value().address;
   }
   void wait_until_held_up() {
     gate_.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 77 AND NOT granted)");

@@ -41,10 +41,10 @@ void MoveTest::fill_dead_letters(Store& store) {
   settle(store, as<Won>(verbs.claim(claim_of("bad-too"))), permanent(kBytes));
   ASSERT_TRUE(records
                   .act_on_dead_letter({.dead_letter = *failed.dead_letter,
-                                     .runs = {failed.run.id()},
-                                     .move = RetryByHand{true},
-                                     .by = "ann",
-                                     .note = kBytes})
+                                       .runs = {failed.run.id()},
+                                       .move = RetryByHand{true},
+                                       .by = "ann",
+                                       .note = kBytes})
                   .value());
   const Won again = as<Won>(verbs.claim(claim_of("bad")));
   ASSERT_EQ(again.run.generation, 2u);

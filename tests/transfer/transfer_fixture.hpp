@@ -14,8 +14,8 @@
 
 namespace latchkey {
 
-using transfer::TransferReport;
 using transfer::Summary;
+using transfer::TransferReport;
 
 // The runs that a test continues with after the move.
 struct Filled {
@@ -56,7 +56,8 @@ class MoveTest : public CliTest {
     return std::move(*opened);
   }
   Result<TransferReport> move(bool unmarked = false) {
-    return transfer::transfer_store({.file = store_file(), .url = url_, .keeps = unmarked}, clock_, random_);
+    return transfer::transfer_store({.file = store_file(), .url = url_, .leaves_file_in_use = unmarked}, clock_,
+                                    random_);
   }
   Code refusal(bool unmarked = false) {
     const auto moved = move(unmarked);

@@ -7,13 +7,13 @@
 namespace latchkey {
 namespace {
 
-TEST_F(MoveTest, EverythingArrivesAsItWas) {
+TEST_F(MoveTest, CopyEqualsTheFile) {
   fill(3'000);
   Summary before = transfer::summarise(**open_file()).value();
   const auto moved = move();
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
-  EXPECT_TRUE(moved->is_marked);
+  EXPECT_TRUE(moved->is_file_closed);
   const auto& counts = moved->source.counts;
   EXPECT_GT(counts.all_runs(), 3'000u);
   for (const std::uint64_t runs : counts.runs) EXPECT_GT(runs, 0u) << "the file has runs of every status";
@@ -43,8 +43,9 @@ TEST_F(MoveTest, NamesWithInvalidTextAreEscaped) {
     Verbs verbs(*store);
     const Won won = as<Won>(verbs.claim(again("bad")));
     const Settled failed = as<Settled>(verbs.settle({{}, won.run.id(), won.fence, permanent("no")}));
-    ASSERT_TRUE(store->act_on_dead_letter({.dead_letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = name})
-                    .value());
+    ASSERT_TRUE(
+        store->act_on_dead_letter({.dead_letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = name})
+            .value());
     ASSERT_TRUE(store->acknowledge({}, *failed.dead_letter, name).value());
     ASSERT_TRUE(store->add_token(
         {.id = "aa00000000000000", .secret_hash = sha256("t"), .name = name, .role = Role::admin, .created_at = {}}));
@@ -67,7 +68,7 @@ TEST_F(MoveTest, NamesWithInvalidTextAreEscaped) {
   EXPECT_FALSE(repeat->target) << "the second move recognises its copy";
 }
 
-TEST_F(MoveTest, WorkGoesOnInTheCopy) {
+TEST_F(MoveTest, WorkContinuesInTheCopy) {
   const Filled filled = fill();
   ASSERT_TRUE(move());
   const auto copy = open_copy();
@@ -107,7 +108,7 @@ TEST_F(MoveTest, WorkGoesOnInTheCopy) {
   EXPECT_EQ(as<Enqueued>(verbs.enqueue(call)).run.id(), filled.called);
 }
 
-TEST_F(MoveTest, FencesAndIdsGoOnRising) {
+TEST_F(MoveTest, FencesAndIdsContinueToRise) {
   const Filled filled = fill();
   ASSERT_TRUE(move());
   const auto copy = open_copy();
@@ -160,7 +161,7 @@ TEST_F(MoveTest, FencesContinueAfterPurgedRuns) {
 }
 
 // The payloads exceed the size of one statement.
-TEST_F(MoveTest, LargeInputsAndResultsGoInSlices) {
+TEST_F(MoveTest, LargeInputsAndResultsAreCopiedInSlices) {
   {
     const auto store = *open_file();
     for (int i = 0; i < 5; ++i) {

@@ -16,7 +16,7 @@ Uuid MemoryTables::add_dead_letter(const Run& run) {
     dead_letter.members.push_back(member);
     return id;
   }
-  Letter dead_letter{open_entry(next_id(member.at), run), {member}};
+  StoredDeadLetter dead_letter{open_entry(next_id(member.at), run), {member}};
   add_to_entry(dead_letter.entry, member);
   const Uuid id = dead_letter.entry.id;
   dead_letters.emplace(id, std::move(dead_letter));
@@ -78,8 +78,8 @@ bool MemoryTables::add_step(const DeadLetterMember& member, const MemberStep& st
 
 StoreStats MemoryTables::stats() const {
   StoreStats stats = ready_index_.stats();
-  stats.unacknowledged_dead_letters = static_cast<std::uint64_t>(
-      std::ranges::count_if(dead_letters, [](const auto& dead_letter) { return !dead_letter.second.entry.acknowledged_at; }));
+  stats.unacknowledged_dead_letters = static_cast<std::uint64_t>(std::ranges::count_if(
+      dead_letters, [](const auto& dead_letter) { return !dead_letter.second.entry.acknowledged_at; }));
   return stats;
 }
 

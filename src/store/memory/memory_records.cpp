@@ -51,9 +51,9 @@ Result<std::optional<DeadLetter>> MemoryStore::acknowledge(const std::optional<s
   return entry;
 }
 
-Result<std::optional<DeadLetterActionReply>> MemoryStore::act_on_dead_letter(const DeadLetterActionRequest& wish) {
+Result<std::optional<DeadLetterActionReply>> MemoryStore::act_on_dead_letter(const DeadLetterActionRequest& request) {
   const std::lock_guard lock(mutex_);
-  return apply_dead_letter_action({tables_, random_, clock_.now()}, wish);
+  return apply_dead_letter_action({tables_, random_, clock_.now()}, request);
 }
 
 Result<std::monostate> MemoryStore::add_token(const TokenRecord& token) {

@@ -130,8 +130,9 @@ bool PgTables::add_token(const TokenRecord& token) {
 }
 
 bool PgTables::revoke_token(const std::string& id, Instant now) {
-  const Rows& rows = query_for_update(
-      "revoke:" + id, [&] { return Statement{sql().when_revoked, Params().add(std::string_view(id))}; });
+  const Rows& rows = query_for_update("revoke:" + id, [&] {
+    return Statement{sql().when_revoked, Params().add(std::string_view(id))};
+  });
   if (rows.empty()) return false;
   if (rows.is_null(0, 0)) write({sql().revoke_token, Params().add(std::string_view(id)).add(to_ms(now))});
   return true;

@@ -68,12 +68,10 @@ DeadLetterMember read_member(const Statement& row) {
           .at = from_ms(row.integer(7))};
 }
 
-std::vector<DeadLetterMember> read_members(Database& database, Uuid dead_letter, MemberPosition after, std::uint32_t limit) {
+std::vector<DeadLetterMember> read_members(Database& database, Uuid dead_letter, MemberPosition after,
+                                           std::uint32_t limit) {
   Statement query = database.prepare(find_sql("list_members"));
-  query.bind(1, seq_of(dead_letter))
-      .bind(2, static_cast<Seq>(after.counter))
-      .bind(3, after.generation)
-      .bind(4, limit);
+  query.bind(1, seq_of(dead_letter)).bind(2, static_cast<Seq>(after.counter)).bind(3, after.generation).bind(4, limit);
   std::vector<DeadLetterMember> members;
   while (query.step()) members.push_back(read_member(query));
   return members;

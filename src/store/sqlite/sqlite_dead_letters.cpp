@@ -1,4 +1,4 @@
-// Dead letters in the tables: entries, their members, and what people did about them.
+// Dead letters in the tables: entries, their members, and the recorded operator actions.
 #include "base/assert.hpp"
 #include "store/listing.hpp"
 #include "store/sqlite/dead_letter_rows.hpp"
@@ -106,7 +106,8 @@ void SqliteTables::erase_members(RunId run) {
   will_change();
   database_.prepare(find_sql("erase_members")).bind(1, seq_of(run)).run();
   database_.prepare(find_sql("erase_steps")).bind(1, seq_of(run)).run();
-  for (const Seq dead_letter : dead_letters) database_.prepare(find_sql("erase_empty_dead_letter")).bind(1, dead_letter).run();
+  for (const Seq dead_letter : dead_letters)
+    database_.prepare(find_sql("erase_empty_dead_letter")).bind(1, dead_letter).run();
 }
 
 }  // namespace latchkey

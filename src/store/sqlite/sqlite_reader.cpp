@@ -12,8 +12,8 @@
 namespace latchkey {
 namespace {
 
-// Rows that one page may read.
-constexpr std::size_t kLookedAtMost = 50'000;
+// The number of rows that one page may read.
+constexpr std::size_t kRowsReadMax = 50'000;
 
 }  // namespace
 
@@ -118,16 +118,16 @@ Page SqliteReader::list(const ListQuery& query) {
   database_.execute("BEGIN");
   const struct End {
     Database& database;
-    // An I/O error may have ended it already.
+    // An I/O error may have ended the transaction already.
     ~End() { sqlite3_exec(database.handle(), "ROLLBACK", nullptr, nullptr, nullptr); }
   } end{database_};
   Page page;
   if (query.limit == 0) return page;
   auto before = static_cast<Seq>(read_cursor(query.cursor));
   std::size_t bytes = 0;
-  // Asks for one more than the page holds, to know whether there is a next one.
+  // Reads one run more than fits on the page, to find out whether there is a next page.
   const std::uint32_t step = std::max<std::uint32_t>(query.limit + 1, 100);
-  for (std::size_t looked = 0; looked < kLookedAtMost; looked += step) {
+  for (std::size_t looked = 0; looked < kRowsReadMax; looked += step) {
     const auto seqs = candidates(query, before, step);
     for (const Seq seq : seqs) {
       before = seq;
@@ -146,7 +146,7 @@ Page SqliteReader::list(const ListQuery& query) {
     }
     if (seqs.size() < step) return page;
   }
-  // A page may be short, even empty, and still have a next one: a rare filter must not hold the reader for minutes.
+  // A page may be short, even empty, and have a next page: a rare filter must not occupy the reader for minutes.
   page.next = write_cursor(static_cast<std::uint64_t>(before));
   return page;
 }

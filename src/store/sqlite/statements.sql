@@ -157,15 +157,15 @@ UPDATE lk_tokens SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1 RETURNI
 SELECT format FROM lk_state
 -- name: write_format
 UPDATE lk_state SET format = ?1
--- name: make_moved
+-- name: create_transfer_status
 CREATE TABLE IF NOT EXISTS lk_moved (place TEXT NOT NULL, at INTEGER NOT NULL, finished INTEGER NOT NULL)
--- name: drop_moved
+-- name: drop_transfer_status
 DROP TABLE IF EXISTS lk_moved
--- name: erase_moved
+-- name: erase_transfer_status
 DELETE FROM lk_moved
--- name: add_moved
+-- name: insert_transfer_status
 INSERT INTO lk_moved VALUES (?1, ?2, ?3)
--- name: read_moved
+-- name: read_transfer_status
 SELECT place, at, finished FROM lk_moved
 -- name: list_waits
 SELECT w.predecessor, w.dependent, r.id FROM lk_waits w JOIN lk_runs r ON r.seq = w.dependent ORDER BY w.predecessor, w.dependent

@@ -1,8 +1,8 @@
-// TransferStatus: what a store file says of itself once it was copied elsewhere. A file with a mark is opened by nobody but
-// whoever moves it: what is done in it would be done a second time. Its format is another one then, so that versions
-// that know nothing of marks refuse it too.
+// TransferStatus: the record in a store file that its runs were copied to a database. A file with a transfer status is
+// opened only for a transfer, because a run could otherwise happen in the file and again in the copy. Such a file also
+// has another format number, so that versions without this check refuse it.
 //
-// To be written under the store's lock while the store is closed. Throws TablesError.
+// Write it under the store's lock while the store is closed. Throws TablesError.
 #pragma once
 
 #include <optional>
@@ -14,22 +14,22 @@
 namespace latchkey {
 
 inline constexpr int kStoreFormat = 5;
-inline constexpr int kMovedFormat = -kStoreFormat;
+inline constexpr int kTransferredFormat = -kStoreFormat;
 
 struct TransferStatus {
-  std::string place;  // host:port,…/database
+  std::string address;  // host:port,…/database
   Instant at;
-  // False: the copy was about to be committed, and whether it was is not known here.
+  // False: the transfer has begun, and it is not known here whether the copy was committed.
   bool is_finished = false;
 
   bool operator==(const TransferStatus&) const = default;
 };
 
 std::optional<TransferStatus> find_transfer_status(Database& database);
-// For people: why the file is not opened.
-std::string describe(const TransferStatus& mark);
+// The error message of a file that is not opened because of its transfer status.
+std::string describe(const TransferStatus& status);
 
-void write_transfer_status(const std::string& file, const TransferStatus& mark);
+void write_transfer_status(const std::string& file, const TransferStatus& status);
 void erase_transfer_status(const std::string& file);
 
 }  // namespace latchkey

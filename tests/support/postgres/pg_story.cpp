@@ -204,7 +204,8 @@ void Story::letters() {
     for (const auto& [wish, limit] : {std::pair{Move{ResolveCompleted{"by hand"}}, 2u},
                                       {Move{RetryByHand{}}, 3u},
                                       {Move{ResolveFailed{"so be it"}}, 200u}}) {
-      const DeadLetterActionRequest move{.dead_letter = entry.id, .move = wish, .by = "pat", .note = "seen", .limit = limit};
+      const DeadLetterActionRequest move{
+          .dead_letter = entry.id, .move = wish, .by = "pat", .note = "seen", .limit = limit};
       for (int i = 0; i < 2; ++i) {  // the same again changes nothing
         const auto moved = store_.act_on_dead_letter(move).value().value();
         for (const MemberActionReply& member : moved.members)

@@ -187,13 +187,13 @@ void PlanWalk::bury() {
     announce_("retry some of many members", kFew);
     records
         .act_on_dead_letter({.tenant = {},
-                           .dead_letter = entry.id,
-                           .runs = {},
-                           .move = RetryByHand{},
-                           .by = "ada",
-                           .note = "",
-                           .cursor = "",
-                           .limit = kFew})
+                             .dead_letter = entry.id,
+                             .runs = {},
+                             .move = RetryByHand{},
+                             .by = "ada",
+                             .note = "",
+                             .cursor = "",
+                             .limit = kFew})
         .value();
   }
 }
@@ -323,12 +323,12 @@ void PlanWalk::purge() {
   const Uuid letter = std::get<Settled>(failed.front()).dead_letter.value();
   store_
       .act_on_dead_letter({.tenant = {},
-                         .dead_letter = letter,
-                         .runs = {},
-                         .move = ResolveFailed{"no"},
-                         .by = "ada",
-                         .note = "",
-                         .cursor = ""})
+                           .dead_letter = letter,
+                           .runs = {},
+                           .move = ResolveFailed{"no"},
+                           .by = "ada",
+                           .note = "",
+                           .cursor = ""})
       .value();
   store_.acknowledge({}, letter, "ada").value();
   settle_jobs(store_, take_jobs(store_, {"old"}, kFew), Release{});
