@@ -13,9 +13,9 @@ constexpr std::size_t kProblemsMax = 100;
 // The number of members by result, and the refusals to report.
 struct Tally {
   std::uint64_t changed = 0, unchanged = 0, refused = 0;
-  std::vector<MemberMoved> problems;  // the first refused members
+  std::vector<MemberActionReply> problems;  // the first refused members
 
-  void count(const MemberMoved& member) {
+  void count(const MemberActionReply& member) {
     if (!member.refused) {
       (member.changed ? changed : unchanged) += 1;
       return;
@@ -32,7 +32,7 @@ void send_tally(Answer& answer, const Tally& tally) {
   out.number("unchanged", static_cast<std::int64_t>(tally.unchanged));
   out.number("refused", static_cast<std::int64_t>(tally.refused));
   out.raw("problems", "[");
-  for (const MemberMoved& problem : tally.problems) {
+  for (const MemberActionReply& problem : tally.problems) {
     if (&problem != tally.problems.data()) text.push_back(',');
     wire::ObjectOut item(text);
     item.id("run", problem.run).word("code", facts(problem.refused->code).name).text("detail", problem.refused->detail);
@@ -45,13 +45,13 @@ void send_tally(Answer& answer, const Tally& tally) {
 
 // Works in slices, one transaction each, so that other writes run in between. After an error the caller may repeat the
 // request: members that have the requested state are not changed again.
-void move_members(DeadLetterContext& context, LetterMove action, Answer& answer) {
+void move_members(DeadLetterContext& context, DeadLetterActionRequest action, Answer& answer) {
   Tally tally;
   do {
-    const auto moved = context.store.move_dead_letter(action);
+    const auto moved = context.store.act_on_dead_letter(action);
     if (!moved) return answer.send_error(moved.error());
     if (!*moved) return answer.send_error({Code::NOT_FOUND, ""});
-    for (const MemberMoved& member : (*moved)->members) {
+    for (const MemberActionReply& member : (*moved)->members) {
       tally.count(member);
       if (member.changed) context.waiters.notify(member.run);
     }
@@ -63,8 +63,8 @@ void move_members(DeadLetterContext& context, LetterMove action, Answer& answer)
 void start_moving(DeadLetterContext& context, Call call, std::vector<RunId> runs, Move move, std::string note) {
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  LetterMove action{.tenant = *std::move(tenant),
-                    .letter = id_of(call),
+  DeadLetterActionRequest action{.tenant = *std::move(tenant),
+                    .dead_letter = id_of(call),
                     .runs = std::move(runs),
                     .move = std::move(move),
                     .by = call.principal->name,

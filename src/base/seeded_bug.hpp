@@ -34,7 +34,7 @@
   X(cached_replay_any_fingerprint)       /* the cache replays to another request */                     \
   X(cached_replay_not_counted)           /* the suppressed repeat has no record */                      \
   X(call_without_key_forgotten)          /* a repeated enqueue without a key creates two jobs */        \
-  X(old_dead_letter_changes_new_failure) /* an action on a dead letter changes a later failure */       \
+  X(dead_letter_action_on_later_failure) /* an action on a dead letter changes a later failure */       \
   X(dead_letter_step_not_recorded)       /* there is no record of the operator who retried */           \
   X(reopening_ignores_retries)           /* a new generation has the retries of the first call */       \
   X(action_before_deadline)              /* an operator action ignores that a deadline has passed */

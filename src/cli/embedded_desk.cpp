@@ -109,18 +109,18 @@ Result<DeadLetter> EmbeddedOperatorClient::acknowledge(Uuid id, const std::strin
 Result<MembersMoved> EmbeddedOperatorClient::move_members(Uuid letter, const DeadLetterAction& wish,
                                                           const std::string& actor,
                                                           const std::function<void(const MembersMoved&)>& so_far) {
-  LetterMove slice{
-      .tenant = tenant_, .letter = letter, .runs = wish.runs, .move = wish.move, .by = actor, .note = wish.note};
+  DeadLetterActionRequest slice{
+      .tenant = tenant_, .dead_letter = letter, .runs = wish.runs, .move = wish.move, .by = actor, .note = wish.note};
   MembersMoved all;
   do {
-    const auto moved = use<LetterMoved>([&](Store& store) -> Result<LetterMoved> {
-      auto part = store.move_dead_letter(slice);
+    const auto moved = use<DeadLetterActionReply>([&](Store& store) -> Result<DeadLetterActionReply> {
+      auto part = store.act_on_dead_letter(slice);
       if (!part) return std::unexpected(part.error());
       if (!*part) return nothing("dead letter", letter);
       return **std::move(part);
     });
     if (!moved) return std::unexpected(moved.error());
-    for (const MemberMoved& member : moved->members) {
+    for (const MemberActionReply& member : moved->members) {
       (member.refused ? all.refused : member.changed ? all.changed : all.unchanged) += 1;
       if (member.refused && all.problems.size() < kProblemsMax)
         all.problems.emplace_back(to_string(member.run), to_string(*member.refused));

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "store/sqlite/moved_mark.hpp"
+#include "store/sqlite/transfer_status.hpp"
 
 namespace latchkey {
 namespace {
@@ -115,7 +115,7 @@ bool has_store_of_its_own(const std::string& data_dir) {
   if (!std::filesystem::exists(file, error)) return false;
   try {
     Database database(file, nullptr, Access::read);
-    return !find_moved_mark(database);
+    return !find_transfer_status(database);
   } catch (const std::exception&) {  // a command that opens the file reports the error
     return true;
   }

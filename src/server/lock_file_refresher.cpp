@@ -24,7 +24,7 @@ void LockFileRefresher::work() {
   bool was_failing = false;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kPause, [this] { return closing_; })) {
-    const auto restored = lock_.restore_file();
+    const auto restored = lock_.restore_lock_file();
     if (!restored && !was_failing) spdlog::error("cannot restore the lock file: {}", to_string(restored.error()));
     was_failing = !restored;
   }

@@ -27,7 +27,7 @@ Telemetry::Telemetry()
       oldest_doubt_(
           gauges(registry_, "latchkey_oldest_doubt_seconds", "Age of the oldest doubt; 0 when no run is in doubt")
               .Add({})),
-      unread_letters_(
+      unacknowledged_dead_letters_(
           gauges(registry_, "latchkey_unacknowledged_dead_letters", "Dead letters that are not acknowledged").Add({})) {
   auto& open_runs = gauges(registry_, "latchkey_open_runs", "Runs that are not settled, by state");
   const char* states[] = {"queued", "running", "in_doubt"};
@@ -69,7 +69,7 @@ void Telemetry::set_gauges(const StoreStats& stats, Instant now) {
   for (std::size_t i = 0; i < open_runs_.size(); ++i) open_runs_[i]->Set(static_cast<double>(open[i]));
   const Duration doubt = stats.doubt_since ? std::max(Duration{0}, now - *stats.doubt_since) : Duration{0};
   oldest_doubt_.Set(static_cast<double>(doubt.count()) / 1000);
-  unread_letters_.Set(static_cast<double>(stats.unread_letters));
+  unacknowledged_dead_letters_.Set(static_cast<double>(stats.unacknowledged_dead_letters));
 }
 
 std::string Telemetry::expose(const Readings& readings) {

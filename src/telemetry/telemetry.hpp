@@ -58,7 +58,7 @@ class Telemetry {
   prometheus::Gauge& waiting_;
   std::array<prometheus::Gauge*, 3> open_runs_{};  // queued, running, in doubt
   prometheus::Gauge& oldest_doubt_;
-  prometheus::Gauge& unread_letters_;
+  prometheus::Gauge& unacknowledged_dead_letters_;
 };
 
 }  // namespace latchkey

@@ -36,7 +36,7 @@ TEST(Telemetry, CountsByLabel) {
 
 TEST(Telemetry, ExposesOpenRunsDoubtAndDeadLetters) {
   Telemetry telemetry;
-  const StoreStats stats{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unread_letters = 2};
+  const StoreStats stats{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unacknowledged_dead_letters = 2};
   const auto expect_gauges = [](const std::string& text) {
     EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"queued\"} 5\n"));
     EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"running\"} 4\n"));

@@ -178,7 +178,7 @@ TEST_F(Serve, AStoreThatIsTakenAwayIsNotWrittenIntoTheVoid) {
   EXPECT_THAT(claim(), HasSubstr("201 Created"));
   server->signal(SIGTERM);
   EXPECT_EQ(server->finish(), 0);
-  EXPECT_THAT(server->err, HasSubstr("was removed; nothing is changed until it is put back"));
+  EXPECT_THAT(server->err, HasSubstr("was removed; changes are refused until it is put back"));
   EXPECT_EQ(call(run("kept", "echo other", {"--quiet"})).out, "out\n");
 }
 

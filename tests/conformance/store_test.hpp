@@ -11,7 +11,7 @@ namespace latchkey {
 
 using namespace std::chrono_literals;
 
-// The verbs, each waited for. From any thread, like the store's own.
+// Verbs: the store's verbs as blocking calls. Any thread may call.
 class Verbs {
  public:
   explicit Verbs(Store& store) : store_(store) {}
@@ -43,7 +43,7 @@ class StoreTestBase {
   void advance(Duration span) { open_->clock().advance(span); }
   Instant now() { return store().now(); }
 
-  // The common path; each fails the test (throws) when it goes otherwise.
+  // The usual calls. Each throws, which fails the test, if its reply is another one.
   Won win(ClaimRequest request = a_claim());
   Run add(EnqueueRequest request);
   Taken take_one(std::string function = "f");

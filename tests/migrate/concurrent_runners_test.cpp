@@ -72,7 +72,7 @@ TEST_P(MigrateRunners, SecondRunnerWaitsThenReportsTimeout) {
   EXPECT_EQ(first->finish(), 128 + SIGKILL);
 }
 
-TEST_P(MigrateRunners, OneThatIsKilledLeavesNothingBehind) {
+TEST_P(MigrateRunners, KilledRunnerLeavesNothingBehind) {
   add("0001_before", "CREATE TABLE before_it (id integer);\n", "DROP TABLE before_it;\n");
   add("0002_half", endless(), "DROP TABLE half;\n");
   const auto runner = start(words("up"));
@@ -127,7 +127,7 @@ TEST_P(MigrateBroken, PoolerInTransactionModeWorks) {
   EXPECT_EQ(verified.exit, 0) << verified.err;
 }
 
-TEST_P(MigrateBroken, ACommitWhoseReplyWasLostIsToldAndRunAgain) {
+TEST_P(MigrateBroken, UnknownCommitIsReportedAndRunAgain) {
   add_counted(3);
   database();
   FaultProxy proxy(PgServer::instance().port());
@@ -136,7 +136,7 @@ TEST_P(MigrateBroken, ACommitWhoseReplyWasLostIsToldAndRunAgain) {
       proxy.arm({.at = at, .after = after});
       const Answer lost = through(proxy.url(name()), "up");
       EXPECT_EQ(lost.exit, 69);
-      EXPECT_THAT(lost.err, HasSubstr("whether it was kept is not known; run it again"));
+      EXPECT_THAT(lost.err, HasSubstr("its result is unknown; run it again"));
       finish();
       EXPECT_EQ(migrate("down", {"--to", "0", "--yes"}).exit, 0);
     }
@@ -144,7 +144,7 @@ TEST_P(MigrateBroken, ACommitWhoseReplyWasLostIsToldAndRunAgain) {
   EXPECT_EQ(proxy.fired(), 6u);
 }
 
-TEST_P(MigrateBroken, CutAnywhereItGoesOnWhereItStopped) {
+TEST_P(MigrateBroken, InterruptedRunContinues) {
   add_counted(3);
   database();
   FaultProxy proxy(PgServer::instance().port());

@@ -41,7 +41,7 @@ SELECT coalesce(string_agg(line, E'\n' ORDER BY line), '') FROM (
 constexpr const char* kMiscounted =
     "SELECT count(*) FROM latchkey.dead_letters l WHERE l.count <> (SELECT count(*) FROM latchkey.dead_letter_members "
     "m "
-    "WHERE m.letter = l.number)";
+    "WHERE m.dead_letter = l.number)";
 
 class PostgresHeldWalk : public PgWalk {
  public:
@@ -146,8 +146,9 @@ TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
     const Won theirs = win(*scene.other, "theirs"), own = win(*scene.other, "own");
     scene.holder.execute("BEGIN; SELECT latchkey.fail_run(" + name(theirs) + ", 'm', retryable => false)");
     begin();
-    const auto settled = std::get<Settled>(while_held(
-        scene, end, [&] { return scene.verbs().settle({{}, own.run.id(), own.fence, permanent("of the store")}); }));
+    const auto settled = std::get<Settled>(while_held(scene, end, [&] {
+      return scene.verbs().settle({{}, own.run.id(), own.fence, permanent("of the store")});
+    }));
     EXPECT_TRUE(settled.changed);
     EXPECT_TRUE(settled.dead_letter);
     const auto again = scene.verbs().settle({{}, own.run.id(), own.fence, permanent("of the store")});

@@ -99,7 +99,9 @@ TEST_F(PostgresNotify, FollowUpsOfASettledRunAreToldOf) {
   std::optional<Won> won;
   EXPECT_EQ(told_by([&](Store& store) { won = std::get<Won>(Verbs(store).claim(a_claim())); }), 0u);
   const std::vector<EnqueueRequest> next(3, EnqueueRequest{.function = "f"});
-  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).settle({{}, won->run.id(), won->fence, Complete{"r", next}}); }),
+  EXPECT_EQ(told_by([&](Store& store) {
+              Verbs(store).settle({{}, won->run.id(), won->fence, Complete{"r", next}});
+            }),
             1u);
   EXPECT_EQ(take(*one_).size(), 3u);
 }
@@ -112,7 +114,9 @@ TEST_F(PostgresNotify, WhatWaitedForARunIsToldOfWhenItIsReleased) {
   });
   const EnqueueRequest waiting{.function = "f", .after = {first->run.id()}};
   EXPECT_EQ(told_by([&](Store& store) { Verbs(store).enqueue_all({3, waiting}); }), 0u) << "nobody can take them yet";
-  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).settle({{}, first->run.id(), first->fence, Complete{"r", {}}}); }),
+  EXPECT_EQ(told_by([&](Store& store) {
+              Verbs(store).settle({{}, first->run.id(), first->fence, Complete{"r", {}}});
+            }),
             1u);
   EXPECT_EQ(take(*one_).size(), 3u);
 }
@@ -129,8 +133,8 @@ TEST_F(PostgresNotify, WhatAPersonRetriesIsToldOf) {
   });
   EXPECT_EQ(told_by([&](Store& store) { Verbs(store).move({{}, one_of->run.id(), RetryByHand{}}); }), 1u);
   EXPECT_EQ(told_by([&](Store& store) {
-              EXPECT_TRUE(store.move_dead_letter(
-                  {.tenant = {}, .letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
+              EXPECT_TRUE(store.act_on_dead_letter(
+                  {.tenant = {}, .dead_letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
             }),
             1u)
       << "the other two";
@@ -139,8 +143,9 @@ TEST_F(PostgresNotify, WhatAPersonRetriesIsToldOf) {
 
 // In a block, as they were taken together, and in rows of their own, as at their second try.
 TEST_F(PostgresNotify, WhatIsQueuedAgainByASweepIsToldOf) {
-  told_by(
-      [&](Store& store) { Verbs(store).enqueue_all({3, EnqueueRequest{.function = "f", .retry = {.first = 0ms}}}); });
+  told_by([&](Store& store) {
+    Verbs(store).enqueue_all({3, EnqueueRequest{.function = "f", .retry = {.first = 0ms}}});
+  });
   for (const std::uint32_t attempt : {1u, 2u}) {
     SCOPED_TRACE(attempt);
     EXPECT_EQ(told_by([&](Store& store) {

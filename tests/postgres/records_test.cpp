@@ -51,7 +51,8 @@ TEST_F(PostgresRecords, AHeldDeadLetterDelaysOnlyWhatIsDoneAboutIt) {
   const LockLog log(server);
   holder.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters FOR UPDATE");
   auto acknowledged = later([&] { return store_->acknowledge({}, id, "ann"); });
-  auto moved = later([&] { return store_->move_dead_letter({.letter = id, .move = RetryByHand{}, .by = "bob"}); });
+  auto moved =
+      later([&] { return store_->act_on_dead_letter({.dead_letter = id, .move = RetryByHand{}, .by = "bob"}); });
   ASSERT_TRUE(comes_true([&] { return log.given_up("store") > 0; })) << "nobody waits for it";
   const auto taken = claim_some("meanwhile");
   EXPECT_LT(taken[taken.size() / 2], unhindered + 100ms);

@@ -270,13 +270,13 @@ void Ledger::moved_by_hand(const Move& move, const Run& run) {
 }
 
 // What was done to a member is done to its run as it failed there, and written down there, once.
-void Ledger::saw(const LetterMove& wish, const LetterMoved& moved, Store& store) {
+void Ledger::saw(const DeadLetterActionRequest& wish, const DeadLetterActionReply& moved, Store& store) {
   const bool retry = std::holds_alternative<RetryByHand>(wish.move);
-  const auto members = store.list_members(wish.letter, 10'000);
+  const auto members = store.list_members(wish.dead_letter, 10'000);
   check(members.has_value(), "a dead letter's members cannot be listed");
   if (!members) return;
   const bool whole = moved.next.empty();  // else a later failure of the same run may be in the next slice
-  for (const MemberMoved& one : moved.members) {
+  for (const MemberActionReply& one : moved.members) {
     if (one.refused) continue;
     const auto run = store.find(std::nullopt, one.run);
     if (!one.changed) {

@@ -28,7 +28,7 @@ class Ledger {
   void saw(const ExtendRequest& request, const Before& before, const ExtendReply& reply, bool exact);
   void saw(const SettleRequest& request, const Before& before, const SettleReply& reply, bool exact);
   void saw(const MoveRequest& request, const Before& before, const MoveReply& reply, Instant now, bool exact);
-  void saw(const LetterMove& wish, const LetterMoved& moved, Store& store);
+  void saw(const DeadLetterActionRequest& wish, const DeadLetterActionReply& moved, Store& store);
 
   // --- what it did not live to answer, and may have done
   void unanswered(const SettleRequest& request);

@@ -61,13 +61,14 @@ void move_letter(Process& me, Store& store) {
   const auto page = store.list_dead_letters({.with_acknowledged = me.random.one_in(2), .limit = 20});
   if (!page || page->entries.empty()) return;
   const DeadLetter& entry = page->entries[me.random.below(page->entries.size())];
-  LetterMove wish{.tenant = entry.tenant, .letter = entry.id, .move = draw_letter_move(me), .by = me.name};
+  DeadLetterActionRequest wish{
+      .tenant = entry.tenant, .dead_letter = entry.id, .move = draw_letter_move(me), .by = me.name};
   const bool foreign = me.random.one_in(5);
   if (foreign) wish.tenant = other_than(entry.tenant);
   const auto members = store.list_members(entry.id, 100);
   if (members && !members->empty() && me.random.one_in(2))
     wish.runs = {(*members)[me.random.below(members->size())].run};
-  const auto moved = store.move_dead_letter(wish);
+  const auto moved = store.act_on_dead_letter(wish);
   me.world.ledger.check(moved.has_value(), "a dead letter cannot be moved");
   if (!moved) return;
   me.world.ledger.check(!(foreign && *moved), "another tenant moved a dead letter");

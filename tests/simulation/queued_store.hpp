@@ -96,8 +96,8 @@ class QueuedStore final : public Store {
                                                 const std::string& actor) override {
     return pick_now().acknowledge(tenant, id, actor);
   }
-  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override {
-    return pick_now().move_dead_letter(wish);
+  Result<std::optional<DeadLetterActionReply>> act_on_dead_letter(const DeadLetterActionRequest& wish) override {
+    return pick_now().act_on_dead_letter(wish);
   }
   Result<std::monostate> add_token(const TokenRecord& token) override { return pick_now().add_token(token); }
   Result<std::vector<TokenRecord>> list_tokens() override { return pick_now().list_tokens(); }

@@ -191,12 +191,13 @@ TEST_F(HeldAbroad, AnothersRunIsUnknownWhoeverHoldsIt) {
     EXPECT_EQ(code_of(verbs.enqueue(after)), Code::PREDECESSOR_UNKNOWN);
   }
   EXPECT_FALSE(store->acknowledge("globex", letter, "eve").value());
-  EXPECT_FALSE(store->move_dead_letter({.tenant = "globex", .letter = letter, .move = RetryByHand{}}).value());
+  EXPECT_FALSE(store->act_on_dead_letter({.tenant = "globex", .dead_letter = letter, .move = RetryByHand{}}).value());
   // Its own tenant does wait: it is held.
-  const auto own =
-      await_result<MoveReply>([&](auto done) { store->move({"acme", id, CancelByHand{}}, std::move(done)); });
+  const auto own = await_result<MoveReply>([&](auto done) {
+    store->move({"acme", id, CancelByHand{}}, std::move(done));
+  });
   EXPECT_EQ(own.error().code, Code::STORE_UNAVAILABLE);
-  EXPECT_FALSE(store->move_dead_letter({.tenant = "acme", .letter = letter, .move = RetryByHand{}}).has_value());
+  EXPECT_FALSE(store->act_on_dead_letter({.tenant = "acme", .dead_letter = letter, .move = RetryByHand{}}).has_value());
 }
 
 }  // namespace

@@ -68,8 +68,8 @@ void SqlServer::expect_serves(Store& store, const std::string& prefix) {
     EXPECT_EQ(store.list_dead_letters({.tenant = tenant}).value().entries.size(), 1u);
     EXPECT_TRUE(store.find_dead_letter(tenant, *failed.dead_letter).value());
     EXPECT_EQ(store.list_members(*failed.dead_letter, 10).value().size(), 1u);
-    const auto moved = store.move_dead_letter(
-        {.tenant = tenant, .letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = "somebody"});
+    const auto moved = store.act_on_dead_letter(
+        {.tenant = tenant, .dead_letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = "somebody"});
     EXPECT_TRUE(moved.value()->members.at(0).changed);
     EXPECT_TRUE(store.acknowledge(tenant, *failed.dead_letter, "somebody").value()->acknowledged_at);
     EXPECT_TRUE(std::get<Moved>(verbs.move({tenant, job.id(), CancelByHand{}})).changed);
@@ -244,7 +244,7 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
   const auto counted = [&](Store& store) {
     const StoreStats stats = store.stats().value();
     const auto duplicates = store.find_duplicates(id).value();
-    return stats.queued + stats.running + stats.in_doubt + stats.unread_letters +
+    return stats.queued + stats.running + stats.in_doubt + stats.unacknowledged_dead_letters +
            (duplicates ? duplicates->counts.size() : 0);
   };
   // It is asked for about once a second.

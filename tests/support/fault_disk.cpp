@@ -357,7 +357,7 @@ void FaultDisk::restart(Unsynced unsynced) {
     fresh->bytes = std::move(file->bytes);
     if (unsynced == Unsynced::lost && file->durable) {
       fresh->bytes = *std::move(file->durable);
-    } else if (unsynced != Unsynced::kept) {
+    } else if (unsynced != Unsynced::written) {
       undo_unsynced(*file, fresh->bytes);
       for (const Write& write : file->unsynced) {
         if (unsynced == Unsynced::lost || random_.one_in(2)) continue;

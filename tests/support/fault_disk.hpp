@@ -30,7 +30,7 @@ enum class Fault {
               // not: as Linux does, which takes pages it could not write for clean
 };
 // What of the unsynced writes is found after a crash.
-enum class Unsynced { lost, kept, some };
+enum class Unsynced { lost, written, some };
 
 class FaultDisk {
  public:

@@ -204,10 +204,11 @@ void Story::letters() {
     for (const auto& [wish, limit] : {std::pair{Move{ResolveCompleted{"by hand"}}, 2u},
                                       {Move{RetryByHand{}}, 3u},
                                       {Move{ResolveFailed{"so be it"}}, 200u}}) {
-      const LetterMove move{.letter = entry.id, .move = wish, .by = "pat", .note = "seen", .limit = limit};
+      const DeadLetterActionRequest move{
+          .dead_letter = entry.id, .move = wish, .by = "pat", .note = "seen", .limit = limit};
       for (int i = 0; i < 2; ++i) {  // the same again changes nothing
-        const auto moved = store_.move_dead_letter(move).value().value();
-        for (const MemberMoved& member : moved.members)
+        const auto moved = store_.act_on_dead_letter(move).value().value();
+        for (const MemberActionReply& member : moved.members)
           note(std::string("member ") + (member.changed ? "changed" : "unchanged") +
                (member.refused ? " " + to_string(*member.refused) : ""));
       }

@@ -158,14 +158,14 @@ void PlanWalk::bury() {
   const Uuid letter = std::get<Settled>(settled.front()).dead_letter.value();
   announce_("fail it again", 1);
   settle_jobs(store_, {taken.front()}, Fail{.message = "m", .code = "E", .retryable = false});
-  LetterMove wish{
-      .tenant = {}, .letter = letter, .runs = {}, .move = RetryByHand{}, .by = "ada", .note = "", .cursor = ""};
+  DeadLetterActionRequest wish{
+      .tenant = {}, .dead_letter = letter, .runs = {}, .move = RetryByHand{}, .by = "ada", .note = "", .cursor = ""};
   wish.runs = {taken[1].run.id()};
   announce_("retry a member", 1);
-  store_.move_dead_letter(wish).value();
+  store_.act_on_dead_letter(wish).value();
   wish.runs.clear();
   announce_("retry all members", kFew);
-  store_.move_dead_letter(wish).value();
+  store_.act_on_dead_letter(wish).value();
   announce_("take and fail them again", kFew);
   settle_jobs(store_, take_jobs(store_, {"buried"}, kFew), Fail{.message = "m", .code = "E", .retryable = false});
   announce_("retry by hand", 1);
@@ -186,14 +186,14 @@ void PlanWalk::bury() {
     store_.list_members(entry.id, kFew).value();
     announce_("retry some of many members", kFew);
     store_
-        .move_dead_letter({.tenant = {},
-                           .letter = entry.id,
-                           .runs = {},
-                           .move = RetryByHand{},
-                           .by = "ada",
-                           .note = "",
-                           .cursor = "",
-                           .limit = kFew})
+        .act_on_dead_letter({.tenant = {},
+                             .dead_letter = entry.id,
+                             .runs = {},
+                             .move = RetryByHand{},
+                             .by = "ada",
+                             .note = "",
+                             .cursor = "",
+                             .limit = kFew})
         .value();
   }
 }
@@ -322,13 +322,13 @@ void PlanWalk::purge() {
   const auto failed = settle_jobs(store_, take_jobs(store_, {"old"}, kFew), Fail{.message = "m", .retryable = false});
   const Uuid letter = std::get<Settled>(failed.front()).dead_letter.value();
   store_
-      .move_dead_letter({.tenant = {},
-                         .letter = letter,
-                         .runs = {},
-                         .move = ResolveFailed{"no"},
-                         .by = "ada",
-                         .note = "",
-                         .cursor = ""})
+      .act_on_dead_letter({.tenant = {},
+                           .dead_letter = letter,
+                           .runs = {},
+                           .move = ResolveFailed{"no"},
+                           .by = "ada",
+                           .note = "",
+                           .cursor = ""})
       .value();
   store_.acknowledge({}, letter, "ada").value();
   settle_jobs(store_, take_jobs(store_, {"old"}, kFew), Release{});

@@ -1,7 +1,7 @@
-// Dead letters in the tables: entries, their members, and what people did about them.
+// Dead letters in the tables: entries, their members, and the recorded operator actions.
 #include "base/assert.hpp"
 #include "store/listing.hpp"
-#include "store/sqlite/letter_rows.hpp"
+#include "store/sqlite/dead_letter_rows.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
 namespace latchkey {
@@ -9,23 +9,23 @@ namespace latchkey {
 Uuid SqliteTables::add_dead_letter(const Run& run) {
   will_change();
   const DeadLetterMember member = describe_member(run);
-  Statement query = database_.prepare(find_sql("find_open_letter"));
+  Statement query = database_.prepare(find_sql("find_open_dead_letter"));
   query.bind_text(1, run.head->tenant).bind_text(2, run.head->function);
   const bool known = query.step();
-  DeadLetter letter = known ? read_letter(query) : open_entry(next_id(member.at), run);
+  DeadLetter dead_letter = known ? read_dead_letter(query) : open_entry(next_id(member.at), run);
   query.reset();
-  add_to_entry(letter, member);
-  Statement put = database_.prepare(find_sql("put_letter"));
-  bind_letter(put, letter);
+  add_to_entry(dead_letter, member);
+  Statement put = database_.prepare(find_sql("put_dead_letter"));
+  bind_dead_letter(put, dead_letter);
   put.run();
   Statement add = database_.prepare(find_sql("add_member"));
-  bind_member(add, member, letter.id);
+  bind_member(add, member, dead_letter.id);
   add.run();
-  return letter.id;
+  return dead_letter.id;
 }
 
-bool SqliteTables::has_unread_dead_letter(RunId run) {
-  Statement query = database_.prepare(find_sql("has_unread_letter"));
+bool SqliteTables::has_unacknowledged_dead_letter(RunId run) {
+  Statement query = database_.prepare(find_sql("has_unacknowledged_dead_letter"));
   query.bind(1, seq_of(run));
   LK_ASSERT(query.step());
   return query.integer(0) != 0;
@@ -33,7 +33,7 @@ bool SqliteTables::has_unread_dead_letter(RunId run) {
 
 std::optional<Uuid> SqliteTables::dead_letter_of(const Run& run) {
   if (!run.as<Failed>()) return std::nullopt;
-  Statement query = database_.prepare(find_sql("letter_of"));
+  Statement query = database_.prepare(find_sql("dead_letter_of"));
   query.bind(1, seq_of(run.id())).bind(2, run.generation);
   if (!query.step()) return std::nullopt;
   return read_uuid(query.bytes(0));
@@ -41,30 +41,30 @@ std::optional<Uuid> SqliteTables::dead_letter_of(const Run& run) {
 
 std::optional<DeadLetter> SqliteTables::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                     const std::string& actor, Instant now) {
-  Statement query = database_.prepare(find_sql("read_letter"));
+  Statement query = database_.prepare(find_sql("read_dead_letter"));
   query.bind(1, seq_of(id));
   if (!query.step()) return std::nullopt;
-  DeadLetter letter = read_letter(query);
+  DeadLetter dead_letter = read_dead_letter(query);
   query.reset();
-  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
-  if (letter.acknowledged_at) return letter;
-  letter.acknowledged_at = now;
-  letter.acknowledged_by = actor;
+  if (dead_letter.id != id || (tenant && dead_letter.tenant != *tenant)) return std::nullopt;
+  if (dead_letter.acknowledged_at) return dead_letter;
+  dead_letter.acknowledged_at = now;
+  dead_letter.acknowledged_by = actor;
   return change([&](Database& database) {
-           Statement put = database.prepare(find_sql("put_letter"));
-           bind_letter(put, letter);
+           Statement put = database.prepare(find_sql("put_dead_letter"));
+           bind_dead_letter(put, dead_letter);
            put.run();
          }),
-         letter;
+         dead_letter;
 }
 
 std::optional<DeadLetter> SqliteTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  Statement query = database_.prepare(find_sql("read_letter"));
+  Statement query = database_.prepare(find_sql("read_dead_letter"));
   query.bind(1, seq_of(id));
   if (!query.step()) return std::nullopt;
-  DeadLetter letter = read_letter(query);
-  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
-  return letter;
+  DeadLetter dead_letter = read_dead_letter(query);
+  if (dead_letter.id != id || (tenant && dead_letter.tenant != *tenant)) return std::nullopt;
+  return dead_letter;
 }
 
 std::vector<DeadLetterMember> SqliteTables::list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) {
@@ -97,16 +97,17 @@ bool SqliteTables::add_step(const DeadLetterMember& member, const MemberStep& st
 }
 
 void SqliteTables::erase_members(RunId run) {
-  std::vector<Seq> letters;
-  Statement members = database_.prepare(find_sql("letters_of_run"));
+  std::vector<Seq> dead_letters;
+  Statement members = database_.prepare(find_sql("dead_letters_of_run"));
   members.bind(1, seq_of(run));
-  while (members.step()) letters.push_back(members.integer(0));
+  while (members.step()) dead_letters.push_back(members.integer(0));
   members.reset();
-  if (letters.empty()) return;
+  if (dead_letters.empty()) return;
   will_change();
   database_.prepare(find_sql("erase_members")).bind(1, seq_of(run)).run();
   database_.prepare(find_sql("erase_steps")).bind(1, seq_of(run)).run();
-  for (const Seq letter : letters) database_.prepare(find_sql("erase_empty_letter")).bind(1, letter).run();
+  for (const Seq dead_letter : dead_letters)
+    database_.prepare(find_sql("erase_empty_dead_letter")).bind(1, dead_letter).run();
 }
 
 }  // namespace latchkey

@@ -8,46 +8,46 @@ namespace latchkey {
 
 Uuid MemoryTables::add_dead_letter(const Run& run) {
   const DeadLetterMember member = describe_member(run);
-  for (auto& [id, letter] : letters) {
-    if (letter.entry.acknowledged_at || letter.entry.tenant != run.head->tenant ||
-        letter.entry.function != run.head->function)
+  for (auto& [id, dead_letter] : dead_letters) {
+    if (dead_letter.entry.acknowledged_at || dead_letter.entry.tenant != run.head->tenant ||
+        dead_letter.entry.function != run.head->function)
       continue;
-    add_to_entry(letter.entry, member);
-    letter.members.push_back(member);
+    add_to_entry(dead_letter.entry, member);
+    dead_letter.members.push_back(member);
     return id;
   }
-  Letter letter{open_entry(next_id(member.at), run), {member}};
-  add_to_entry(letter.entry, member);
-  const Uuid id = letter.entry.id;
-  letters.emplace(id, std::move(letter));
+  StoredDeadLetter dead_letter{open_entry(next_id(member.at), run), {member}};
+  add_to_entry(dead_letter.entry, member);
+  const Uuid id = dead_letter.entry.id;
+  dead_letters.emplace(id, std::move(dead_letter));
   return id;
 }
 
-bool MemoryTables::has_unread_dead_letter(RunId run) {
-  for (const auto& [id, letter] : letters)
-    if (!letter.entry.acknowledged_at)
-      for (const DeadLetterMember& member : letter.members)
+bool MemoryTables::has_unacknowledged_dead_letter(RunId run) {
+  for (const auto& [id, dead_letter] : dead_letters)
+    if (!dead_letter.entry.acknowledged_at)
+      for (const DeadLetterMember& member : dead_letter.members)
         if (member.run == run) return true;
   return false;
 }
 
 std::optional<Uuid> MemoryTables::dead_letter_of(const Run& run) {
   if (!run.as<Failed>()) return std::nullopt;
-  for (const auto& [id, letter] : letters)
-    for (const DeadLetterMember& member : letter.members)
+  for (const auto& [id, dead_letter] : dead_letters)
+    for (const DeadLetterMember& member : dead_letter.members)
       if (member.run == run.id() && member.generation == run.generation) return id;
   return std::nullopt;
 }
 
 std::optional<DeadLetter> MemoryTables::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
-  const auto at = letters.find(id);
-  if (at == letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
+  const auto at = dead_letters.find(id);
+  if (at == dead_letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
   return at->second.entry;
 }
 
 std::vector<DeadLetterMember> MemoryTables::list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) {
-  const auto at = letters.find(dead_letter);
-  if (at == letters.end()) return {};
+  const auto at = dead_letters.find(dead_letter);
+  if (at == dead_letters.end()) return {};
   std::vector<DeadLetterMember> members = at->second.members;
   std::erase_if(members, [&](const DeadLetterMember& member) { return position_of(member) <= after; });
   std::ranges::sort(members, {}, position_of);
@@ -56,8 +56,8 @@ std::vector<DeadLetterMember> MemoryTables::list_members(Uuid dead_letter, Membe
 }
 
 std::optional<DeadLetterMember> MemoryTables::find_member(Uuid dead_letter, RunId run) {
-  const auto at = letters.find(dead_letter);
-  if (at == letters.end()) return std::nullopt;
+  const auto at = dead_letters.find(dead_letter);
+  if (at == dead_letters.end()) return std::nullopt;
   std::optional<DeadLetterMember> found;
   for (const DeadLetterMember& member : at->second.members)
     if (member.run == run && (!found || member.generation > found->generation)) found = member;
@@ -65,8 +65,8 @@ std::optional<DeadLetterMember> MemoryTables::find_member(Uuid dead_letter, RunI
 }
 
 bool MemoryTables::add_step(const DeadLetterMember& member, const MemberStep& step) {
-  for (auto& [id, letter] : letters)
-    for (DeadLetterMember& known : letter.members) {
+  for (auto& [id, dead_letter] : dead_letters)
+    for (DeadLetterMember& known : dead_letter.members) {
       if (known.run != member.run || known.generation != member.generation) continue;
       if (std::ranges::find(known.steps, step.kind, &MemberStep::kind) != known.steps.end()) return false;
       known.steps.push_back(step);
@@ -78,17 +78,17 @@ bool MemoryTables::add_step(const DeadLetterMember& member, const MemberStep& st
 
 StoreStats MemoryTables::stats() const {
   StoreStats stats = ready_index_.stats();
-  stats.unread_letters = static_cast<std::uint64_t>(
-      std::ranges::count_if(letters, [](const auto& letter) { return !letter.second.entry.acknowledged_at; }));
+  stats.unacknowledged_dead_letters = static_cast<std::uint64_t>(std::ranges::count_if(
+      dead_letters, [](const auto& dead_letter) { return !dead_letter.second.entry.acknowledged_at; }));
   return stats;
 }
 
 void MemoryTables::erase_members(RunId run) {
-  for (auto at = letters.begin(); at != letters.end();) {
+  for (auto at = dead_letters.begin(); at != dead_letters.end();) {
     auto& members = at->second.members;
     const auto erased = std::erase_if(members, [&](const DeadLetterMember& member) { return member.run == run; });
     const bool over = erased > 0 && members.empty() && at->second.entry.acknowledged_at;
-    at = over ? letters.erase(at) : std::next(at);
+    at = over ? dead_letters.erase(at) : std::next(at);
   }
 }
 

@@ -1,4 +1,4 @@
-// While the writer is held up: what was done is still answered.
+// While the writer is stalled in a batch, repeats of completed runs still get their reply.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class HeldUp : public ::testing::Test {
+class StalledWriter : public ::testing::Test {
  protected:
   template <class T>
   static std::pair<Done<T>, std::future<Result<T>>> expect() {
@@ -35,7 +35,7 @@ class HeldUp : public ::testing::Test {
       std::move(*SqliteStore::open({.file = folder.file("latchkey.db")}, clock, random));
 };
 
-TEST_F(HeldUp, AReplayWaitsForNoWrite) {
+TEST_F(StalledWriter, ReplaysDoNotWaitForTheWriter) {
   const Won done = win("done");
   auto [settled, ended] = expect<std::vector<SettleReply>>();
   store->settle({{{}, done.run.id(), done.fence, Complete{"r", {}}}}, std::move(settled));
@@ -54,7 +54,8 @@ TEST_F(HeldUp, AReplayWaitsForNoWrite) {
       std::move(finished));
   entered.get_future().wait();
 
-  // In the first moments nobody knows that it is held up: these wait in the queue until the first who knows looks.
+  // At first the stall is not known. These claims wait in the queue until a later claim finds the writer stalled and
+  // replies to queued repeats, too.
   auto early = claim(a_claim("done"));
   auto early_fresh = claim(a_claim("early"));
   std::optional<ClaimReply> replay;
@@ -75,7 +76,7 @@ TEST_F(HeldUp, AReplayWaitsForNoWrite) {
   auto fresh = claim(a_claim("fresh"));
   EXPECT_EQ(fresh.wait_for(20ms), std::future_status::timeout) << "a new key needs a write";
   leave.set_value();
-  EXPECT_TRUE(std::holds_alternative<Won>(*early_fresh.get())) << "it went on waiting";
+  EXPECT_TRUE(std::holds_alternative<Won>(*early_fresh.get())) << "the claim stayed in the queue";
   EXPECT_TRUE(std::holds_alternative<Won>(*fresh.get()));
   EXPECT_TRUE(outcome.get());
 }

@@ -1,10 +1,10 @@
-// Keys that a person gave back to an older run, over merges, purges and restarts.
+// Keys that an operator action has returned to an older run, over merges, purges and restarts.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
 namespace {
 
-class Pointed : public StoreTest {
+class ReturnedKeys : public StoreTest {
  protected:
   static ClaimRequest a_lock(const std::string& key) {
     ClaimRequest request = a_claim(key);
@@ -14,14 +14,14 @@ class Pointed : public StoreTest {
     request.retry.retries = 0;
     return request;
   }
-  // Commits that make no run: a merge under way moves on, its end stays where it is.
+  // Commits without a new run: a merge that is under way continues to the same end.
   void heartbeat(const Won& holder, int times) {
     for (int i = 0; i < times; ++i) verbs().extend({.id = holder.run.id(), .fence = holder.fence, .lease = 24h});
   }
 };
-LK_CONFORMANCE(Pointed);
+LK_CONFORMANCE(ReturnedKeys);
 
-TEST_P(Pointed, StaysSoWhereverTheMergeIs) {
+TEST_P(ReturnedKeys, OlderRunOwnsItsKeyDuringEveryMerge) {
   const Won holder = win(a_lock("holder"));
   for (int before = 0; before < 5; ++before) {
     for (int beats = 0; beats < 5; ++beats) {
@@ -40,7 +40,7 @@ TEST_P(Pointed, StaysSoWhereverTheMergeIs) {
   }
 }
 
-TEST_P(Pointed, APurgedRunTakesItsPointerWithIt) {
+TEST_P(ReturnedKeys, PurgeErasesThePointerOfItsRun) {
   const Won holder = win(a_lock("holder"));
   const Won first = win(a_lock("k"));
   end(first, permanent());
@@ -48,13 +48,13 @@ TEST_P(Pointed, APurgedRunTakesItsPointerWithIt) {
   end(second, permanent());
   move(first.run.id(), RetryByHand{});
   end(win(a_lock("k")));
-  const auto letters = store().list_dead_letters({}).value();
-  ASSERT_EQ(letters.entries.size(), 1u);
-  ASSERT_TRUE(store().acknowledge({}, letters.entries.front().id, "someone").value());
+  const auto dead_letters = store().list_dead_letters({}).value();
+  ASSERT_EQ(dead_letters.entries.size(), 1u);
+  ASSERT_TRUE(store().acknowledge({}, dead_letters.entries.front().id, "someone").value());
   advance(8 * 24h);
   verbs().purge();
   ASSERT_TRUE(is_gone(first.run.id()));
-  ASSERT_FALSE(is_gone(second.run.id())) << "failed ones are kept longer";
+  ASSERT_FALSE(is_gone(second.run.id())) << "failed runs have a longer retention";
   move(second.run.id(), RetryByHand{});
   heartbeat(holder, 1);
   opened().reopen();

@@ -1,10 +1,10 @@
-// What a person does: cancel, retry, resolve.
+// Operator actions: cancel, retry, resolve.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
 namespace {
 
-class Moves : public StoreTest {
+class OperatorActions : public StoreTest {
  protected:
   MoveReply try_move(RunId id, Move wish) { return verbs().move({{}, id, std::move(wish)}); }
   Won in_doubt(std::string key = "k") {
@@ -15,9 +15,9 @@ class Moves : public StoreTest {
     return won;
   }
 };
-LK_CONFORMANCE(Moves);
+LK_CONFORMANCE(OperatorActions);
 
-TEST_P(Moves, CancelFreesTheKeyAtOnce) {
+TEST_P(OperatorActions, CancelFreesTheKeyAtOnce) {
   const Run job = add(a_job());
   EXPECT_EQ(move(job.id(), CancelByHand{}).run.status(), Status::cancelled);
   EXPECT_FALSE(move(job.id(), CancelByHand{}).changed);
@@ -32,7 +32,7 @@ TEST_P(Moves, CancelFreesTheKeyAtOnce) {
   EXPECT_NE(win(a_claim("e")).run.id(), failed.run.id());
 }
 
-TEST_P(Moves, ACompletedRunStaysSo) {
+TEST_P(OperatorActions, CompletedRunStaysCompleted) {
   const Won won = win();
   end(won);
   for (const Move& wish : {Move{CancelByHand{}}, Move{RetryByHand{}}, Move{ResolveFailed{}}, Move{ResolveRerun{}}})
@@ -41,9 +41,11 @@ TEST_P(Moves, ACompletedRunStaysSo) {
   EXPECT_EQ(find(won.run.id()).as<Completed>()->result, "result");
 }
 
-TEST_P(Moves, UnknownRunsAreNotFound) { EXPECT_EQ(code_of(try_move(id_of(9), CancelByHand{})), Code::NOT_FOUND); }
+TEST_P(OperatorActions, UnknownRunsAreNotFound) {
+  EXPECT_EQ(code_of(try_move(id_of(9), CancelByHand{})), Code::NOT_FOUND);
+}
 
-TEST_P(Moves, RetryIsANewGenerationAndASecondRetryIsNothing) {
+TEST_P(OperatorActions, RetryIsANewGenerationOnce) {
   add(a_job());
   const Taken taken = take_one();
   end(taken, permanent());
@@ -58,7 +60,7 @@ TEST_P(Moves, RetryIsANewGenerationAndASecondRetryIsNothing) {
   EXPECT_EQ(code_of(verbs().settle({{}, taken.run.id(), taken.fence, Complete{}})), Code::LEASE_LOST);
 }
 
-TEST_P(Moves, ARetryMayAskForAFreshEffectKey) {
+TEST_P(OperatorActions, RetryMayRequestANewEffectKey) {
   const Won won = win();
   end(won, permanent());
   const Run retried = move(won.run.id(), RetryByHand{.fresh_effect_key = true}).run;
@@ -67,7 +69,7 @@ TEST_P(Moves, ARetryMayAskForAFreshEffectKey) {
   EXPECT_EQ(win().run.effect_key, retried.effect_key);
 }
 
-TEST_P(Moves, AFreshEffectKeyMayBeAskedForUntilATryStarts) {
+TEST_P(OperatorActions, NewEffectKeyNeedsAnUnstartedRun) {
   const Won won = win();
   end(won, permanent());
   move(won.run.id(), RetryByHand{});
@@ -76,12 +78,12 @@ TEST_P(Moves, AFreshEffectKeyMayBeAskedForUntilATryStarts) {
   EXPECT_TRUE(fresh.changed);
   EXPECT_NE(fresh.run.effect_key, won.run.id());
   advance(1min);
-  EXPECT_FALSE(move(won.run.id(), RetryByHand{.fresh_effect_key = true}).changed) << "its reply was lost";
+  EXPECT_FALSE(move(won.run.id(), RetryByHand{.fresh_effect_key = true}).changed) << "a repeat after a lost reply";
   EXPECT_EQ(win().run.effect_key, fresh.run.effect_key);
   EXPECT_EQ(code_of(try_move(won.run.id(), RetryByHand{.fresh_effect_key = true})), Code::MOVE_REFUSED);
 }
 
-TEST_P(Moves, OnlyAPersonOpensACancelledRunOfLatchkeysOwn) {
+TEST_P(OperatorActions, OnlyOperatorsReopenLatchkeysRuns) {
   EnqueueRequest tick = a_job("tick");
   tick.made_by = MadeBy::latchkey;
   const Run run = add(tick);
@@ -91,11 +93,11 @@ TEST_P(Moves, OnlyAPersonOpensACancelledRunOfLatchkeysOwn) {
   end(take_one());
   const Run callers = add(a_job("own"));
   move(callers.id(), CancelByHand{});
-  EXPECT_EQ(code_of(try_move(callers.id(), RetryByHand{})), Code::MOVE_REFUSED) << "its key is free: ask again";
+  EXPECT_EQ(code_of(try_move(callers.id(), RetryByHand{})), Code::MOVE_REFUSED) << "its key is free for a new run";
 }
 
-// No sweeper comes by in these tests: what a person may do depends on the time alone.
-TEST_P(Moves, TimeComesFirst) {
+// There is no sweep in these tests: operator actions depend on deadlines, not on the sweep.
+TEST_P(OperatorActions, DeadlinesAreAppliedFirst) {
   ClaimRequest held = a_claim("held");
   held.on_doubt = OnDoubt::hold;
   const Won completed = win(held);
@@ -112,17 +114,18 @@ TEST_P(Moves, TimeComesFirst) {
   advance(kDefaultLease);
   EXPECT_EQ(move(completed.run.id(), ResolveCompleted{"r"}).run.status(), Status::completed);
   EXPECT_EQ(code_of(try_move(failed.run.id(), RetryByHand{})), Code::MOVE_REFUSED);
-  EXPECT_EQ(find(failed.run.id()).status(), Status::in_doubt) << "what was said is kept";
+  EXPECT_EQ(find(failed.run.id()).status(), Status::in_doubt)
+      << "the deadline was written although the action was refused";
   EXPECT_EQ(move(failed.run.id(), ResolveFailed{"no"}).run.status(), Status::failed);
   EXPECT_EQ(move(lost.run.id(), RetryByHand{}).run.generation, 2u);
-  EXPECT_EQ(store().list_dead_letters({}).value().entries.at(0).count, 2u) << "with the letter of its first";
+  EXPECT_EQ(store().list_dead_letters({}).value().entries.at(0).count, 2u) << "one member for each failure";
   move(cancelled.run.id(), CancelByHand{});
-  EXPECT_EQ(find(cancelled.run.id()).as<Cancelled>()->effect, Effect::unknown) << "nobody is there to be asked";
+  EXPECT_EQ(find(cancelled.run.id()).as<Cancelled>()->effect, Effect::unknown) << "its owner cannot report the effect";
   move(taken.run.id(), CancelByHand{});
-  EXPECT_EQ(find(taken.run.id()).as<Cancelled>()->effect, Effect::unknown) << "its last try was lost";
+  EXPECT_EQ(find(taken.run.id()).as<Cancelled>()->effect, Effect::unknown) << "its last attempt was lost";
 }
 
-TEST_P(Moves, ResolveCompletedReplaysAndReleases) {
+TEST_P(OperatorActions, ResolveCompletedReplaysAndReleases) {
   const Won won = in_doubt();
   EnqueueRequest next = a_job("next");
   next.after = {won.run.id()};
@@ -133,16 +136,16 @@ TEST_P(Moves, ResolveCompletedReplaysAndReleases) {
   EXPECT_EQ(take_up_to(10).size(), 1u);
 }
 
-TEST_P(Moves, ResolveFailedLeavesADeadLetter) {
+TEST_P(OperatorActions, ResolveFailedLeavesADeadLetter) {
   const Won won = in_doubt();
   EXPECT_EQ(move(won.run.id(), ResolveFailed{"checked: not booked"}).run.status(), Status::failed);
-  const auto letters = store().list_dead_letters({}).value().entries;
-  ASSERT_EQ(letters.size(), 1u);
-  EXPECT_EQ(letters[0].reason, "checked: not booked");
-  EXPECT_EQ(win().run.generation, 2u) << "a person said that it did not happen";
+  const auto dead_letters = store().list_dead_letters({}).value().entries;
+  ASSERT_EQ(dead_letters.size(), 1u);
+  EXPECT_EQ(dead_letters[0].reason, "checked: not booked");
+  EXPECT_EQ(win().run.generation, 2u) << "the operator has resolved that the effect did not happen";
 }
 
-TEST_P(Moves, ResolveRerunIsTheSameGeneration) {
+TEST_P(OperatorActions, ResolveRerunIsTheSameGeneration) {
   ClaimRequest request = a_claim();
   request.on_doubt = OnDoubt::hold;
   request.retry = kNoRetries;
@@ -156,9 +159,9 @@ TEST_P(Moves, ResolveRerunIsTheSameGeneration) {
   EXPECT_EQ(again.run.attempt, 2u);
 }
 
-class Owners : public Moves {
+class Owners : public OperatorActions {
  protected:
-  // A lock's first run, failed, with a newer one under the same key.
+  // The failed first run of a lock, and a newer run under the same key.
   ClaimRequest lock = [] {
     ClaimRequest request = a_claim();
     request.guard = Guard::while_running;
@@ -170,20 +173,20 @@ class Owners : public Moves {
 };
 LK_CONFORMANCE(Owners);
 
-TEST_P(Owners, ARetryIsRefusedWhileANewerRunOwnsTheKey) {
+TEST_P(Owners, RetryIsRefusedWhileANewerRunOwnsTheKey) {
   EXPECT_EQ(code_of(try_move(old.run.id(), RetryByHand{})), Code::MOVE_REFUSED);
   EXPECT_EQ(find(old.run.id()).status(), Status::failed);
   EXPECT_EQ(find(newer.run.id()).status(), Status::running);
 }
 
-TEST_P(Owners, ARetryTakesTheKeyWhenTheNewerRunHasEnded) {
+TEST_P(Owners, RetryTakesTheKeyOfAnEndedNewerRun) {
   end(newer);
   move(old.run.id(), RetryByHand{});
   EXPECT_EQ(win(lock).run.id(), old.run.id());
   EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(lock)));
 }
 
-TEST_P(Owners, ARetryTakesTheKeyWhenTheNewerRunWasPurged) {
+TEST_P(Owners, RetryTakesTheKeyOfAPurgedNewerRun) {
   end(newer);
   advance(24h * 8);
   verbs().purge();
