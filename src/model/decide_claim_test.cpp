@@ -42,7 +42,7 @@ EnqueueReply reply_of(const EnqueueDecision& decision) {
 class RepeatTableTest : public testing::TestWithParam<RepeatRow> {
  protected:
   const RepeatRow& row = GetParam();
-  const std::optional<latchkey::Run> latest = stand(row.standing);
+  const std::optional<latchkey::Run> latest = make_run_in(row.standing);
 };
 
 TEST_P(RepeatTableTest, AClaimIsAnsweredAsTheRowSays) {
@@ -127,14 +127,14 @@ TEST(DecideClaim, CallsWithoutANameNeverRecogniseThemselves) {
 }
 
 TEST(DecideClaim, BusyAndNotDueSayHowLong) {
-  const auto busy = decide_claim(stand(Standing::running), a_claim(), kNewFence, kNoon);
+  const auto busy = decide_claim(make_run_in(Standing::running), a_claim(), kNewFence, kNoon);
   EXPECT_EQ(std::get<Busy>(std::get<Refuse>(busy).reply).retry_after, 1ms);
-  const auto wait = decide_claim(stand(Standing::queued_claim_not_due), a_claim(), kNewFence, kNoon);
+  const auto wait = decide_claim(make_run_in(Standing::queued_claim_not_due), a_claim(), kNewFence, kNoon);
   EXPECT_EQ(std::get<NotDue>(std::get<Refuse>(wait).reply).retry_after, 1ms);
 }
 
 TEST(DecideClaim, UsedUpTriesOnALapsedLeaseEndTheGenerationFirst) {
-  latchkey::Run run = *stand(Standing::lapsed_claim_rerun);
+  latchkey::Run run = *make_run_in(Standing::lapsed_claim_rerun);
   run.attempt = run.attempts_max;
   const auto decision = decide_claim(run, a_claim(), kNewFence, kNoon);
   const auto& again = std::get<StartAgain>(decision);
@@ -232,7 +232,7 @@ TEST(DecideEnqueue, TheSameCallGetsItsOwnRunInEveryState) {
 TEST(DecideEnqueue, AReopenedRunIsDueAfterTheDelay) {
   EnqueueRequest request = a_job();
   request.delay = 5min;
-  const auto decision = decide_enqueue(stand(Standing::once_failed), request, kNoon);
+  const auto decision = decide_enqueue(make_run_in(Standing::once_failed), request, kNoon);
   const latchkey::Run& next = std::get<Reopen>(decision).next;
   EXPECT_EQ(next.as<Queued>()->due_at, kNoon + 5min);
   EXPECT_EQ(next.origin, Origin::enqueued);
@@ -241,7 +241,7 @@ TEST(DecideEnqueue, AReopenedRunIsDueAfterTheDelay) {
 }
 
 TEST(DecideClaim, WhoeverOpensAFailedRunSaysHowManyTriesItHas) {
-  const latchkey::Run failed = *stand(Standing::once_failed);
+  const latchkey::Run failed = *make_run_in(Standing::once_failed);
   for (const std::uint32_t retries : {0u, 1u, 9u}) {
     ClaimRequest claim = a_claim();
     claim.retry = {.retries = retries, .first = 1h};
@@ -254,7 +254,7 @@ TEST(DecideClaim, WhoeverOpensAFailedRunSaysHowManyTriesItHas) {
   }
   ClaimRequest claim = a_claim();
   claim.retry.retries = 9;
-  const auto next = decide_claim(stand(Standing::queued_claim_due), claim, kNewFence, kNoon);
+  const auto next = decide_claim(make_run_in(Standing::queued_claim_due), claim, kNewFence, kNoon);
   EXPECT_EQ(std::get<StartAgain>(next).next.attempts_max, 4u) << "the generation goes on as it was opened";
 }
 

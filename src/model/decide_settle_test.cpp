@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Endings, SettlePairs, testing::ValuesIn(kPairs),
                          [](const auto& pair) { return std::string(pair.param.state_name); });
 
 TEST(DecideSettle, NeverOwnedRunsCannotBeSettled) {
-  latchkey::Run run = *stand(Standing::queued_job);
+  latchkey::Run run = *make_run_in(Standing::queued_job);
   EXPECT_EQ(word(settle(run, Complete{"x"}, Fence{0})), "LEASE_LOST");
 }
 

@@ -41,7 +41,7 @@ TEST(DecideTake, TakesOnlyDueJobsThatWaitForNothing) {
 }
 
 TEST(DecideTake, TheFirstAttemptStartsTheTotal) {
-  latchkey::Run fresh = *stand(Standing::queued_job);
+  latchkey::Run fresh = *make_run_in(Standing::queued_job);
   EXPECT_EQ(decide_take(fresh, TakeRequest{.lease = 5s}, kNewFence, kNoon)->first_attempt_at, kNoon);
   EXPECT_EQ(decide_take(fresh, TakeRequest{.lease = 5s}, kNewFence, kNoon)->as<Running>()->lease_until, kNoon + 5s);
   const latchkey::Run second = a_job_run(Queued{kNoon, QueuedBy::failed_try});

@@ -46,22 +46,22 @@ TEST_P(FaultWalk, EveryFourthWriteWithFewSeams) { walk(Shape::wide, 4 * kStride)
 TEST_P(FaultWalk, EverySeventhWriteWithThreads) { walk(Shape::threaded, 7 * kStride); }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FaultWalk,
-                         testing::Values(Case{Fault::fail_before, Unsynced::kept, "FailBefore"},
-                                         Case{Fault::fail_after, Unsynced::kept, "FailAfter"},
-                                         Case{Fault::fail_read, Unsynced::kept, "FailRead"},
+                         testing::Values(Case{Fault::fail_before, Unsynced::written, "FailBefore"},
+                                         Case{Fault::fail_after, Unsynced::written, "FailAfter"},
+                                         Case{Fault::fail_read, Unsynced::written, "FailRead"},
                                          Case{Fault::lose_sync, Unsynced::lost, "LoseSync"},
-                                         Case{Fault::full, Unsynced::kept, "Full"},
+                                         Case{Fault::full, Unsynced::written, "Full"},
                                          Case{Fault::crash_before, Unsynced::lost, "CrashBeforeLost"},
                                          Case{Fault::crash_after, Unsynced::lost, "CrashAfterLost"},
-                                         Case{Fault::crash_before, Unsynced::kept, "CrashBeforeKept"},
-                                         Case{Fault::crash_after, Unsynced::kept, "CrashAfterKept"},
+                                         Case{Fault::crash_before, Unsynced::written, "CrashBeforeKept"},
+                                         Case{Fault::crash_after, Unsynced::written, "CrashAfterKept"},
                                          Case{Fault::crash_before, Unsynced::some, "CrashBeforeSome"},
                                          Case{Fault::crash_after, Unsynced::some, "CrashAfterSome"}),
                          [](const auto& each) { return each.param.name; });
 
 TEST(FullDisk, RefusesChangesAnswersReadsAndRecovers) {
   spdlog::set_level(spdlog::level::off);
-  Walk walk(Shape::wide, Fault::none, 7, Unsynced::kept);
+  Walk walk(Shape::wide, Fault::none, 7, Unsynced::written);
   const auto claim = [&](const std::string& key) {
     ClaimRequest request{.function = "f", .key = key, .key_hash = hash_of("f", key)};
     std::optional<Result<ClaimReply>> answer;

@@ -15,7 +15,7 @@ TEST_P(LogSync, IsInForceAfterEveryCheckpoint) {
   bool struck = true;
   int copies = 0, checked = 0, answered_at_once = 0;
   for (std::uint64_t nth = 1; struck; ++nth) {
-    Walk walk(Shape::wide, GetParam(), nth, Unsynced::kept);
+    Walk walk(Shape::wide, GetParam(), nth, Unsynced::written);
     for (std::uint64_t call = 1; call <= 30; ++call) {
       const bool before = walk.disk.has_struck();
       const Instant asked_at = walk.clock.now();

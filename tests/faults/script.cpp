@@ -267,7 +267,7 @@ void Script::check_all() {
 void Script::check_file() {
   walk_.close_and_open();
   walk_.store.reset();
-  if (walk_.disk.is_dead()) walk_.disk.restart(Unsynced::kept);
+  if (walk_.disk.is_dead()) walk_.disk.restart(Unsynced::written);
   walk_.disk.call_off();
   Database database("latchkey.db", walk_.disk.vfs(), Access::write);
   Statement integrity = database.prepare("PRAGMA integrity_check");

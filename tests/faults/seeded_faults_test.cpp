@@ -24,14 +24,14 @@ struct Kind {
   Unsynced unsynced;
   const char* name;
 };
-constexpr Kind kKinds[] = {{Fault::full, Unsynced::kept, "full"},
-                           {Fault::fail_after, Unsynced::kept, "fail after"},
-                           {Fault::fail_before, Unsynced::kept, "fail before"},
+constexpr Kind kKinds[] = {{Fault::full, Unsynced::written, "full"},
+                           {Fault::fail_after, Unsynced::written, "fail after"},
+                           {Fault::fail_before, Unsynced::written, "fail before"},
                            {Fault::crash_before, Unsynced::lost, "crash before, lost"},
-                           {Fault::crash_after, Unsynced::kept, "crash after, kept"},
+                           {Fault::crash_after, Unsynced::written, "crash after, kept"},
                            {Fault::crash_before, Unsynced::some, "crash before, some lost"},
                            {Fault::lose_sync, Unsynced::lost, "lose sync"},
-                           {Fault::fail_read, Unsynced::kept, "fail read"}};
+                           {Fault::fail_read, Unsynced::written, "fail read"}};
 
 struct Walked {
   bool struck = false;

@@ -19,7 +19,7 @@ class SqlRepeat : public SqlTest, public ::testing::WithParamInterface<RepeatRow
 
   // The row's run, as seen now. What is to lie ahead lies far enough ahead for a slow machine.
   std::optional<Run> put(Standing standing) {
-    auto run = stand(standing);
+    auto run = make_run_in(standing);
     if (!run) return run;
     Run moved = moved_in_time(*run, database_now(admin) - kNoon);
     if (auto* queued = std::get_if<Queued>(&moved.state); queued && standing == Standing::queued_claim_not_due)

@@ -76,15 +76,15 @@ bool is_lock(Standing standing) {
   return standing == Standing::while_running_completed || standing == Standing::while_running_failed;
 }
 
-std::optional<Run> stand(Standing standing) {
+std::optional<Run> make_run_in(Standing row) {
   RunHead head = a_head();
-  if (is_lock(standing)) {
+  if (is_lock(row)) {
     head.guard = Guard::while_running;
     head.fingerprint.reset();
   }
   RunHead holding = head;
   holding.on_doubt = OnDoubt::hold;
-  switch (standing) {
+  switch (row) {
     case Standing::absent:
       return std::nullopt;
     case Standing::cancelled:

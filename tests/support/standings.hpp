@@ -1,4 +1,4 @@
-// Runs as they stand in each row of the repeat table, made by hand, and the requests that meet them. Pure.
+// Runs in the state of each row of the repeat table, and requests for their keys. Pure functions.
 #pragma once
 
 #include <optional>
@@ -19,25 +19,25 @@ inline constexpr Fence kOldFence{7};
 inline constexpr Fence kNewFence{8};
 
 Digest hash_key(std::string_view tenant, std::string_view function, std::string_view key);
-// A version-7 UUID that is unlike every other number's.
+// A version-7 UUID. Different numbers give different UUIDs.
 Uuid id_of(std::uint64_t number);
 
 // Function "f", key "k", tenant "default", guard once, fingerprint kSame.
 ClaimRequest a_claim(std::string key = "k", std::string tenant = "default");
 EnqueueRequest a_job(std::string key = "k", std::string tenant = "default");
-// A head as a store would make it from a_claim(): once, rerun, three retries.
+// The head that a store creates for a_claim(): once, rerun, three retries.
 RunHead a_head();
-// The run in the given state after one try under kOldFence, as it would be shortly before kNoon.
+// A run in the given state shortly before kNoon, after one attempt with kOldFence.
 Run a_run(State state, RunHead head = a_head());
 Run a_job_run(State state, RunHead head = a_head());
 
-// The key's latest run for a row, as seen at kNoon. None for Standing::absent.
-std::optional<Run> stand(Standing standing);
-// Whether the row speaks of a `while-running` key; the others are `once`.
+// The key's latest run for a row of the repeat table, at kNoon. None for Standing::absent.
+std::optional<Run> make_run_in(Standing row);
+// True if the row describes a `while-running` key; the others describe `once` keys.
 bool is_lock(Standing standing);
 std::string_view name(Standing standing);
 
-// What a claim's reply is on the wire.
+// The HTTP form of a claim's reply.
 struct WireAnswer {
   int status = 0;
   std::string code;
@@ -45,11 +45,11 @@ struct WireAnswer {
   bool operator==(const WireAnswer&) const = default;
 };
 WireAnswer on_wire(const ClaimReply& reply);
-// Which of the table's answers this is, for a key whose latest run was `before`. None for a mismatch.
+// The repeat table's answer for this reply, if the key's latest run was `before`. None for a mismatch.
 std::optional<ClaimAnswer> classify(const ClaimReply& reply, const std::optional<Run>& before);
 std::optional<EnqueueAnswer> classify(const EnqueueReply& reply, const std::optional<Run>& before);
 
-// Every member, for "nothing was disturbed".
+// Compares every member, to show that a run is unchanged.
 bool same_run(const Run& a, const Run& b);
 
 inline void PrintTo(const RepeatRow& row, std::ostream* out) { *out << name(row.standing); }
