@@ -23,8 +23,8 @@ TEST_F(RunSignals, AKilledHoldersChildrenAreGoneAndItsKeyIsFree) {
   const auto holder =
       start(run("a", "echo $$; sh -c 'echo $$; exec sleep 1000' & setsid sh -c 'echo $$; exec sleep 1000' & wait",
                 {"--lease", "1s"}));
-  std::vector<std::unique_ptr<Gone>> family;
-  for (int i = 0; i < 3; ++i) family.push_back(std::make_unique<Gone>(std::stoi(holder->read_line())));
+  std::vector<std::unique_ptr<ExitWatch>> family;
+  for (int i = 0; i < 3; ++i) family.push_back(std::make_unique<ExitWatch>(std::stoi(holder->read_line())));
   holder->signal(SIGKILL);
   for (const auto& one : family) EXPECT_TRUE(one->wait());
   EXPECT_EQ(holder->finish(), 137);
@@ -62,7 +62,7 @@ TEST_F(RunSignals, UnderHoldACommandCutShortLeavesDoubt) {
 
 TEST_F(RunSignals, AHolderThatSleptPastItsLeaseStopsItsCommand) {
   const auto holder = start(run("a", "echo $$; cat > /dev/null", {"--lease", "1s"}));
-  const Gone command(std::stoi(holder->read_line()));
+  const ExitWatch command(std::stoi(holder->read_line()));
   holder->signal(SIGSTOP);
   EXPECT_EQ(call(run("a", "echo second", {"--wait"})).out, "second\n");
   holder->signal(SIGCONT);
@@ -101,7 +101,7 @@ TEST_F(RunSignals, ACommandThatFinishesInSpiteOfTheSignalIsDone) {
 TEST_F(RunSignals, ACommandThatHadEndedWhenTheSignalCameIsDone) {
   // More than one pipe holds, less than two: the command ends while latchkey waits for a reader of its output.
   const auto holder = start(run("a", "echo $$; read x; head -c 130000 /dev/zero"));
-  const Gone command(std::stoi(holder->read_line()));
+  const ExitWatch command(std::stoi(holder->read_line()));
   holder->write("\n");
   ASSERT_TRUE(command.wait());
   holder->signal(SIGINT);

@@ -260,7 +260,7 @@ TEST_F(RunCommand, WhatADoneCommandLeftRunningLivesOn) {
   const Answer done = call(run("a", "sleep 1000 > /dev/null 2>&1 < /dev/null & echo $!"));
   EXPECT_EQ(done.exit, 0);
   const pid_t daemon = std::stoi(done.out);
-  const Gone gone(daemon);
+  const ExitWatch gone(daemon);
   EXPECT_FALSE(gone.has_ended());
   ::kill(daemon, SIGKILL);
   EXPECT_TRUE(gone.wait());
@@ -268,7 +268,7 @@ TEST_F(RunCommand, WhatADoneCommandLeftRunningLivesOn) {
 
 TEST_F(RunCommand, WhatAFailedCommandLeftRunningIsKilled) {
   const auto holder = start(run("a", "sleep 1000 > /dev/null 2>&1 & echo $!; read x; exit 1"));
-  const Gone gone(std::stoi(holder->read_line()));
+  const ExitWatch gone(std::stoi(holder->read_line()));
   EXPECT_EQ(holder->finish(), 1);
   EXPECT_TRUE(gone.wait());
 }

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "cli/serve_postgres_fixture.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_cluster.hpp"
 #include "support/reserved_port.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
@@ -73,10 +73,10 @@ TEST_F(ServePostgres, OfTwoInOneFolderTheOtherIsFoundWhenOneEnds) {
   EXPECT_EQ(read("data/postgres.server"), first);
   one->signal(SIGKILL);
   one->finish();
-  ASSERT_TRUE(comes_true([&] { return call(run("a", "echo once", {"--quiet"})).out == "once\n"; }));
+  ASSERT_TRUE(wait_until([&] { return call(run("a", "echo once", {"--quiet"})).out == "once\n"; }));
   EXPECT_NE(read("data/postgres.server"), first);
   ASSERT_TRUE(std::filesystem::remove(file("data/postgres.server")));
-  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(file("data/postgres.server")); })) << "not put back";
+  EXPECT_TRUE(wait_until([&] { return std::filesystem::exists(file("data/postgres.server")); })) << "not put back";
   stop(*two);
 }
 
@@ -120,8 +120,8 @@ TEST_F(ServePostgres, EndsInTimeWhileTheDatabaseIsSilent) {
   FaultProxy proxy(PgServer::instance().port());
   auto server = serve(proxy.url(name()));
   ASSERT_THAT(post("/v1/runs", R"({"function":"f","key":"k"})"), HasSubstr("201 Created"));
-  proxy.hush_all();
-  ASSERT_TRUE(comes_true([&] { return proxy.unheard() > 0; })) << "it asks nothing by itself";
+  proxy.blackhole_all();
+  ASSERT_TRUE(wait_until([&] { return proxy.blackholed() > 0; })) << "it asks nothing by itself";
   SystemClock clock;
   const Duration start = clock.elapsed();
   stop(*server);
@@ -131,14 +131,14 @@ TEST_F(ServePostgres, EndsInTimeWhileTheDatabaseIsSilent) {
 // From its first word, and from its COMMIT of the schema on.
 TEST_F(ServePostgres, ASignalEndsAStartThatIsNotAnswered) {
   FaultProxy proxy(PgServer::instance().port());
-  proxy.hush_all();
+  proxy.blackhole_all();
   auto one = start(serve_words(proxy.url(name())));
-  ASSERT_TRUE(comes_true([&] { return proxy.unheard() > 0; }));
+  ASSERT_TRUE(wait_until([&] { return proxy.blackholed() > 0; }));
   expect_an_early_end(*one, SIGINT);
   proxy.cut_all();
-  proxy.arm(ConnectionFault{FaultAt::commit_asked, FaultHow::swallow});
+  proxy.arm(ConnectionFault{FaultAt::commit_request, FaultHow::blackhole});
   auto other = start(serve_words(proxy.url(name())));
-  ASSERT_TRUE(comes_true([&] { return proxy.fired() > 0; }));
+  ASSERT_TRUE(wait_until([&] { return proxy.fired() > 0; }));
   expect_an_early_end(*other, SIGTERM);
   proxy.cut_all();
   stop(*serve(database_));

@@ -131,7 +131,7 @@ TEST_P(MigrateBroken, UnknownCommitIsReportedAndRunAgain) {
   add_counted(3);
   database();
   FaultProxy proxy(PgServer::instance().port());
-  for (const FaultAt at : {FaultAt::commit_asked, FaultAt::commit_answered}) {
+  for (const FaultAt at : {FaultAt::commit_request, FaultAt::commit_reply}) {
     for (std::uint64_t after = 0; after < 3; ++after) {
       proxy.arm({.at = at, .after = after});
       const Answer lost = through(proxy.url(name()), "up");
@@ -150,7 +150,7 @@ TEST_P(MigrateBroken, InterruptedRunContinues) {
   FaultProxy proxy(PgServer::instance().port());
   std::uint64_t cuts = 0;
   for (std::uint64_t byte = 100;; byte += 211, ++cuts) {
-    proxy.arm({.at = FaultAt::byte_asked, .after = byte});
+    proxy.arm({.at = FaultAt::byte_request, .after = byte});
     const Answer cut = through(proxy.url(name()), "up");
     if (proxy.fired() == cuts) break;
     // Exit status 0 means that only the Terminate message was lost.

@@ -1,5 +1,5 @@
-// What fails behind a COMMIT must not be told of what was committed: neither that nothing was changed, nor may it be
-// done again.
+// A statement that fails after a COMMIT must not change the replies of that commit: the store must neither reply that
+// nothing was changed, nor execute the batch again.
 #include "conformance/await.hpp"
 #include "support/postgres/pg_stores.hpp"
 #include "support/sample_runs.hpp"
@@ -9,8 +9,8 @@ namespace {
 
 class AfterCommit : public PostgresStores {
  protected:
-  // Enqueues one job without a key while somebody has locked `states`, which no such job needs.
-  void enqueue_beside_a_lock(const std::string& setting) {
+  // Enqueues one job without a key while another session locks the table `states`, which such a job does not use.
+  void enqueue_beside_table_lock(const std::string& setting) {
     const auto store = open(url() + "?options=-c%20" + setting);
     PgClient hand(url());
     hand.execute("BEGIN; LOCK TABLE latchkey.states IN ACCESS EXCLUSIVE MODE");
@@ -24,9 +24,9 @@ class AfterCommit : public PostgresStores {
   }
 };
 
-TEST_F(AfterCommit, AStatementThatTakesTooLongChangesNoAnswer) { enqueue_beside_a_lock("statement_timeout%3D500"); }
+TEST_F(AfterCommit, StatementTimeoutDoesNotChangeReply) { enqueue_beside_table_lock("statement_timeout%3D500"); }
 
-TEST_F(AfterCommit, ALockThatIsNotGotDoublesNothing) { enqueue_beside_a_lock("lock_timeout%3D100"); }
+TEST_F(AfterCommit, LockTimeoutDoesNotRepeatEnqueue) { enqueue_beside_table_lock("lock_timeout%3D100"); }
 
 }  // namespace
 }  // namespace latchkey

@@ -129,7 +129,7 @@ std::string SimPostgres::find_contradiction() {
 
 // Nothing is left on its way that could still be committed later, but for what is `late`.
 void SimPostgres::arm(std::vector<FaultHow> ways) {
-  static constexpr FaultAt kPlaces[] = {FaultAt::flight_asked, FaultAt::commit_asked, FaultAt::commit_answered};
+  static constexpr FaultAt kPlaces[] = {FaultAt::flight_request, FaultAt::commit_request, FaultAt::commit_reply};
   proxy_->arm({.at = kPlaces[dice_.below(std::size(kPlaces))],
                .how = ways[dice_.below(ways.size())],
                .after = dice_.below(2),
@@ -154,7 +154,7 @@ void SimPostgres::fall_silent() {
   const Duration most = machine.elapsed() + std::chrono::milliseconds{20};
   while (proxy_->fired() == fired && machine.elapsed() < most) {
   }
-  proxy_->hush_all();
+  proxy_->blackhole_all();
 }
 
 // What waits is lost, or it is carried out and nobody hears of it, or that is cut off in the midst.
@@ -163,7 +163,7 @@ void SimPostgres::crash() {
   spdlog::set_level(spdlog::level::off);  // whoever dies says nothing
   const bool is_silent = proxy_ && dice_.one_in(4);
   if (is_silent) {
-    arm({FaultHow::swallow});
+    arm({FaultHow::blackhole});
     queue_->pass_on();
     fall_silent();
   } else if (!dice_.one_in(3)) {

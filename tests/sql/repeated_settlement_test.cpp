@@ -46,7 +46,7 @@ const std::string kBegin = "SELECT run, fence, status FROM latchkey.begin_run('p
 
 TEST_F(SqlSettleAgain, ALostAnswerToTheCommitLeavesOneEffect) {
   FaultProxy proxy(PgServer::instance().port());
-  for (const FaultAt at : {FaultAt::commit_asked, FaultAt::commit_answered})
+  for (const FaultAt at : {FaultAt::commit_request, FaultAt::commit_reply})
     for (const FaultHow how : {FaultHow::close, FaultHow::reset}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(at)) + " " + std::to_string(static_cast<int>(how)));
       admin.run("TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.keys");
@@ -58,7 +58,7 @@ TEST_F(SqlSettleAgain, ALostAnswerToTheCommitLeavesOneEffect) {
       }
       // The program lives, and sends that transaction again.
       Sql again = connect(role_);
-      const bool was_kept = at == FaultAt::commit_answered;
+      const bool was_kept = at == FaultAt::commit_reply;
       EXPECT_EQ(pay(again, won), was_kept ? "ALREADY_SETTLED" : "paid");
       EXPECT_EQ(pay(again, won), "ALREADY_SETTLED");
       EXPECT_EQ(effects(), "1");

@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "conformance/store_test.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/pg_bouncer.hpp"
 #include "support/postgres/pg_stores.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
@@ -282,7 +282,7 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
   }
   hide_from("engine", "true");
   std::vector<std::size_t> done_now = work(*stores[1]);  // all jobs are looked at once a second
-  EXPECT_TRUE(comes_true([&] { return done_now[2] > 0 || (done_now[2] = work(*stores[1])[2]) > 0; }));
+  EXPECT_TRUE(wait_until([&] { return done_now[2] > 0 || (done_now[2] = work(*stores[1])[2]) > 0; }));
   EXPECT_EQ(done_now, (std::vector<std::size_t>{1, 1, 1})) << "there was something to do";
 }
 

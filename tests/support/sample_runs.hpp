@@ -25,7 +25,7 @@ Uuid id_of(std::uint64_t number);
 // Function "f", key "k", tenant "default", guard once, fingerprint kSame.
 ClaimRequest a_claim(std::string key = "k", std::string tenant = "default");
 EnqueueRequest a_job(std::string key = "k", std::string tenant = "default");
-// A head as a store would make it from a_claim(): once, rerun, three retries.
+// The head that a store creates for a_claim(): once, rerun, three retries.
 RunHead a_head();
 // A run in the given state after one attempt with kOldFence, shortly before kNoon.
 Run a_run(State state, RunHead head = a_head());

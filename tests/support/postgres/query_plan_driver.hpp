@@ -1,5 +1,5 @@
-// Work on a store on PostgreSQL, as servers do it: fillers that leave thousands of runs in each place that they may lie
-// in, and a walk through every kind of statement, in steps of a known size.
+// A realistic workload for a store on PostgreSQL: TableFiller fills every table with thousands of runs, and
+// QueryPlanDriver executes every kind of statement in steps of a known size.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace latchkey {
 
-class PlanFiller {
+class TableFiller {
  public:
-  explicit PlanFiller(Store& store) : store_(store) {}
-  // `count` runs of each kind: completed; waiting for their next try; running with rows of their own; in a dead letter;
-  // each with keys and without.
+  explicit TableFiller(Store& store) : store_(store) {}
+  // Adds `count` runs of each kind: completed; queued for a retry; running with a row of its own; in a dead letter;
+  // with and without keys.
   void fill_history(int count);
-  // `count` blocks of one run each: due, due later, leased; of three tenants.
+  // Adds `count` blocks of one run each, of three kinds: due, due later, leased.
   void fill_blocks(int count);
-  // Enqueues, takes and completes `count` jobs, each a block of its own: all dead afterwards.
+  // Enqueues, takes and completes `count` jobs, each in its own block, so that all block rows are dead afterwards.
   void churn_blocks(int count);
 
  private:
@@ -28,37 +28,37 @@ class PlanFiller {
   Store& store_;
 };
 
-// `step` is told each step's name and how many runs it asks for, at most, before it is taken.
-class PlanWalk {
+// Calls `announce` before each step, with the step's name and the highest number of runs that it requests.
+class QueryPlanDriver {
  public:
-  using Announce = std::function<void(const std::string& name, int asked)>;
-  PlanWalk(Store& store, PgClient& client, Announce announce)
+  using Announce = std::function<void(const std::string& name, int runs_max)>;
+  QueryPlanDriver(Store& store, PgClient& client, Announce announce)
       : store_(store), client_(client), announce_(std::move(announce)) {}
-  void walk();
+  void run();
 
  private:
   void enqueue_and_claim();
   void take_and_settle();
   void retry();
   void chain();
-  void bury();
+  void fail_runs();
   void sweep();
-  void meet_others();
+  void run_beside_locks();
   void read();
   void purge();
-  // What comes is no step.
-  void prepare() { announce_("in between", 1000); }
-  void await_lock(const char* how_many);
+  // The next statements prepare a step.
+  void prepare() { announce_("preparation", 1000); }
+  void wait_for_lock_waits(const char* count);
 
   Store& store_;
   PgClient& client_;
   Announce announce_;
 };
 
-// What all of these use.
+// Blocking helpers for both classes.
 std::vector<EnqueueRequest> jobs_of(const std::string& function, int count, const std::string& key = "",
                                     const std::string& tenant = "default");
-// Two functions in turn: every job is a block of its own.
+// The jobs alternate between two functions, so that every job gets its own block.
 std::vector<EnqueueRequest> single_jobs_of(const std::string& function, const std::string& other, int count);
 std::vector<Run> enqueue_jobs(Store& store, const std::vector<EnqueueRequest>& jobs);
 std::vector<Taken> take_jobs(Store& store, std::vector<std::string> functions, int limit,

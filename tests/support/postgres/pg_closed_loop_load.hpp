@@ -1,5 +1,6 @@
-// Crowd: callers of one store, all at once. Each claims a key of its own, settles it, enqueues a job, and begins again
-// as soon as it is answered, until finish(). Every call is timed, none is left out.
+// ClosedLoopLoad: concurrent callers of one store. Each caller claims a new key, settles the run, enqueues a job, and
+// starts again after the reply, until finish(). The duration of every call is recorded. The store's thread runs the
+// callers; any thread may call the public methods.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,21 +18,21 @@
 
 namespace latchkey {
 
-class Crowd {
+class ClosedLoopLoad {
  public:
-  Crowd(Store& store, Clock& clock, std::string prefix, int callers)
+  ClosedLoopLoad(Store& store, Clock& clock, std::string prefix, int callers)
       : store_(store), clock_(clock), prefix_(std::move(prefix)), left_(callers) {
     for (int i = 0; i < callers; ++i) claim(i, 0);
   }
-  ~Crowd() { finish(); }
-  Crowd(const Crowd&) = delete;
-  Crowd& operator=(const Crowd&) = delete;
+  ~ClosedLoopLoad() { finish(); }
+  ClosedLoopLoad(const ClosedLoopLoad&) = delete;
+  ClosedLoopLoad& operator=(const ClosedLoopLoad&) = delete;
 
-  std::uint64_t answered() const { return answered_; }
-  void wait_for_answers(std::uint64_t more) const {
-    for (const std::uint64_t enough = answered_ + more; answered_ < enough;) answered_.wait(answered_.load());
+  std::uint64_t replies() const { return replies_; }
+  void wait_for_replies(std::uint64_t more) const {
+    for (const std::uint64_t enough = replies_ + more; replies_ < enough;) replies_.wait(replies_.load());
   }
-  // Waits for what is under way. How long each call took, the longest last.
+  // Waits for the in-flight calls. Returns the durations of all calls, sorted.
   std::vector<Duration> finish() {
     stopping_ = true;
     left_.wait();
@@ -49,8 +50,8 @@ class Crowd {
       const std::lock_guard lock(mutex_);
       taken_.push_back(clock_.elapsed() - since);
     }
-    ++answered_;
-    answered_.notify_all();
+    ++replies_;
+    replies_.notify_all();
   }
   void stop(const std::string& why) {
     ADD_FAILURE() << why;
@@ -71,7 +72,7 @@ class Crowd {
     store_.settle({std::move(request)}, [=, this, since = clock_.elapsed()](Result<std::vector<SettleReply>> replies) {
       note(since);
       if (!replies) return stop(to_string(replies.error()));
-      if (!std::holds_alternative<Settled>(replies->front())) return stop("its owner could not settle it");
+      if (!std::holds_alternative<Settled>(replies->front())) return stop("the owner could not settle its run");
       enqueue(caller, round);
     });
   }
@@ -90,7 +91,7 @@ class Crowd {
   Clock& clock_;
   const std::string prefix_;
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint64_t> answered_{0};
+  std::atomic<std::uint64_t> replies_{0};
   std::mutex mutex_;
   std::vector<Duration> taken_;
   std::latch left_;

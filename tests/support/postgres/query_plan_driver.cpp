@@ -1,4 +1,4 @@
-#include "support/postgres/plan_walk.hpp"
+#include "support/postgres/query_plan_driver.hpp"
 
 #include <future>
 
@@ -25,24 +25,24 @@ Swept purge_all(Store& store, Retention retention) {
 
 }  // namespace
 
-void PlanWalk::walk() {
+void QueryPlanDriver::run() {
   enqueue_and_claim();
   take_and_settle();
   retry();
   chain();
-  bury();
+  fail_runs();
   sweep();
-  meet_others();
+  run_beside_locks();
   read();
   purge();
 }
 
-void PlanWalk::enqueue_and_claim() {
+void QueryPlanDriver::enqueue_and_claim() {
   announce_("enqueue without keys", kBatch);
   enqueue_jobs(store_, jobs_of("walk", kBatch));
   announce_("enqueue with keys", kBatch);
   enqueue_jobs(store_, jobs_of("keyed", kBatch, "k"));
-  announce_("enqueue with keys that stand", kBatch);
+  announce_("enqueue with keys of open runs", kBatch);
   enqueue_jobs(store_, jobs_of("keyed", kBatch, "k"));
   announce_("enqueue with keys of finished runs", kBatch);
   enqueue_jobs(store_, jobs_of("done", kBatch, "10000.0/"));
@@ -52,7 +52,7 @@ void PlanWalk::enqueue_and_claim() {
   move_run(store_, one.id(), CancelByHand{});
   announce_("enqueue with the key of a cancelled run", 1);
   enqueue_jobs(store_, jobs_of("keyed", 1, "one"));
-  for (const char* name : {"claim", "claim what another runs"}) {
+  for (const char* name : {"claim", "claim of a running key"}) {
     announce_(name, 1);
     const auto reply = await<ClaimReply>([&](auto done) { store_.claim(a_claim("a claim"), std::move(done)); });
     const auto* won = std::get_if<Won>(&reply);
@@ -64,7 +64,7 @@ void PlanWalk::enqueue_and_claim() {
   }
 }
 
-void PlanWalk::take_and_settle() {
+void QueryPlanDriver::take_and_settle() {
   announce_("take", kBatch);
   auto taken = take_jobs(store_, {"walk"}, kBatch);
   ASSERT_EQ(taken.size(), std::size_t{kBatch});
@@ -99,7 +99,7 @@ void PlanWalk::take_and_settle() {
     announce_("complete many blocks", count);
     settle_jobs(store_, taken, Complete{"done", {}});
   }
-  // Of what is due among much that is not, or belongs to somebody else.
+  // Few jobs are due among many that are not, or that belong to another function or tenant.
   announce_("take where nothing is due yet", 1);
   EXPECT_TRUE(take_jobs(store_, {"work"}, 1).empty());
   announce_("take from several functions", kFew);
@@ -112,21 +112,21 @@ void PlanWalk::take_and_settle() {
   EXPECT_EQ(take_jobs(store_, {"busy"}, kFew, "third").size(), std::size_t{kFew});
 }
 
-void PlanWalk::retry() {
+void QueryPlanDriver::retry() {
   prepare();
   enqueue_jobs(store_, jobs_of("again", kBatch, "r"));
   auto taken = take_jobs(store_, {"again"}, kBatch);
   announce_("fail with a retry", kBatch);
   settle_jobs(store_, taken, Fail{.message = "m", .code = "E", .retry_after = 0ms});
   client_.execute("UPDATE latchkey.states SET at = 1 WHERE function = 'again'");
-  announce_("take tries", kBatch);
+  announce_("take retries", kBatch);
   taken = take_jobs(store_, {"again"}, kBatch);
   ASSERT_EQ(taken.size(), std::size_t{kBatch});
-  announce_("extend tries", kBatch);
+  announce_("extend retries", kBatch);
   std::vector<ExtendRequest> extends;
   for (const Taken& one : taken) extends.push_back({{}, one.run.id(), one.fence, 2h});
   await<std::vector<ExtendReply>>([&](auto done) { store_.extend(extends, std::move(done)); });
-  announce_("complete tries", kBatch);
+  announce_("complete retries", kBatch);
   settle_jobs(store_, taken, Complete{"", {}});
   prepare();
   enqueue_jobs(store_, jobs_of("again", 1));
@@ -134,26 +134,26 @@ void PlanWalk::retry() {
   settle_jobs(store_, take_jobs(store_, {"again"}, 1), Complete{"", jobs_of("walk", 1, "follow")});
 }
 
-void PlanWalk::chain() {
+void QueryPlanDriver::chain() {
   prepare();
   const Run first = enqueue_jobs(store_, jobs_of("first", 1)).front();
   auto jobs = jobs_of("second", kFew);
   for (EnqueueRequest& job : jobs) job.after = {first.id()};
-  announce_("enqueue behind another", kFew);
+  announce_("enqueue dependents", kFew);
   const auto waiting = enqueue_jobs(store_, jobs);
-  announce_("cancel what waits", 1);
+  announce_("cancel a dependent", 1);
   move_run(store_, waiting.front().id(), CancelByHand{});
-  announce_("complete what others wait for", kFew);
+  announce_("complete a predecessor", kFew);
   settle_jobs(store_, take_jobs(store_, {"first"}, 1), Complete{"", {}});
   prepare();
   EXPECT_EQ(take_jobs(store_, {"second"}, kFew).size(), std::size_t{kFew - 1});
 }
 
-void PlanWalk::bury() {
+void QueryPlanDriver::fail_runs() {
   prepare();
-  enqueue_jobs(store_, jobs_of("buried", kFew, "b"));
-  announce_("fail for good", kFew);
-  const auto taken = take_jobs(store_, {"buried"}, kFew);
+  enqueue_jobs(store_, jobs_of("broken", kFew, "b"));
+  announce_("fail permanently", kFew);
+  const auto taken = take_jobs(store_, {"broken"}, kFew);
   const auto settled = settle_jobs(store_, taken, Fail{.message = "m", .code = "E", .retryable = false});
   const Uuid letter = std::get<Settled>(settled.front()).dead_letter.value();
   announce_("fail it again", 1);
@@ -167,7 +167,7 @@ void PlanWalk::bury() {
   announce_("retry all members", kFew);
   store_.act_on_dead_letter(wish).value();
   announce_("take and fail them again", kFew);
-  settle_jobs(store_, take_jobs(store_, {"buried"}, kFew), Fail{.message = "m", .code = "E", .retryable = false});
+  settle_jobs(store_, take_jobs(store_, {"broken"}, kFew), Fail{.message = "m", .code = "E", .retryable = false});
   announce_("retry by hand", 1);
   move_run(store_, taken[2].run.id(), RetryByHand{});
   announce_("list members", kFew);
@@ -179,7 +179,7 @@ void PlanWalk::bury() {
   store_.find_dead_letter("default", letter).value();
   announce_("acknowledge", 1);
   store_.acknowledge("default", letter, "ada").value();
-  // The one with thousands of members.
+  // The dead letter with thousands of members.
   for (const DeadLetter& entry : letters.entries) {
     if (entry.function != "dead") continue;
     announce_("list some of many members", kFew);
@@ -187,20 +187,20 @@ void PlanWalk::bury() {
     announce_("retry some of many members", kFew);
     store_
         .act_on_dead_letter({.tenant = {},
-                             .dead_letter = entry.id,
-                             .runs = {},
-                             .move = RetryByHand{},
-                             .by = "ada",
-                             .note = "",
-                             .cursor = "",
-                             .limit = kFew})
+                           .dead_letter = entry.id,
+                           .runs = {},
+                           .move = RetryByHand{},
+                           .by = "ada",
+                           .note = "",
+                           .cursor = "",
+                           .limit = kFew})
         .value();
   }
 }
 
-// Time is moved by hand: leases of these were given for hours.
-void PlanWalk::sweep() {
-  announce_("sweep where nothing is over", 1);
+// The leases are hours long, so the test sets their deadlines in SQL.
+void QueryPlanDriver::sweep() {
+  announce_("sweep without expired leases", 1);
   EXPECT_EQ(sweep_all(store_).changed, 0u);
   prepare();
   enqueue_jobs(store_, jobs_of("lost", kBatch));
@@ -212,63 +212,64 @@ void PlanWalk::sweep() {
   prepare();
   take_jobs(store_, {"lost"}, kFew);
   client_.execute("UPDATE latchkey.states SET lease_until = 1, deadline = 1 WHERE function = 'lost' AND status = 1");
-  announce_("sweep tries", kFew);
+  announce_("sweep retries", kFew);
   EXPECT_EQ(sweep_all(store_).changed, std::uint32_t{kFew});
 }
 
-// Until so many wait for a lock, which may be for a moment only.
-void PlanWalk::await_lock(const char* how_many) {
+// Polls until `count` sessions wait for a lock. The wait may be short, so the loop has no pause.
+void QueryPlanDriver::wait_for_lock_waits(const char* count) {
   for (int tries = 0; tries < 1'000'000; ++tries)
-    if (client_.ask_one("SELECT count(*) FROM pg_locks WHERE NOT granted") == how_many) return;
-  throw std::runtime_error("nobody met the lock");
+    if (client_.ask_one("SELECT count(*) FROM pg_locks WHERE NOT granted") == count) return;
+  throw std::runtime_error("no session waited for the lock");
 }
 
-// What somebody's open transaction holds: the key that it has, the letter that it reads.
-void PlanWalk::meet_others() {
+// Runs statements while another transaction has locks: on a new key, and on a dead letter.
+void QueryPlanDriver::run_beside_locks() {
   prepare();
   client_.execute(
-      "SELECT set_config('app.current_tenant', 'default', false); BEGIN; SELECT latchkey.begin_run('f', 'theirs')");
-  announce_("claim what somebody claims", 1);
-  std::promise<Result<ClaimReply>> told;
-  store_.claim(a_claim("theirs"), [&](Result<ClaimReply> reply) { told.set_value(std::move(reply)); });
-  await_lock("1");
-  await_lock("0");
+      "SELECT set_config('app.current_tenant', 'default', false); BEGIN; SELECT latchkey.begin_run('f', 'contended')");
+  announce_("claim a contended key", 1);
+  std::promise<Result<ClaimReply>> promise;
+  store_.claim(a_claim("contended"), [&](Result<ClaimReply> reply) { promise.set_value(std::move(reply)); });
+  wait_for_lock_waits("1");
+  wait_for_lock_waits("0");
   client_.execute("COMMIT");
-  EXPECT_TRUE(std::holds_alternative<Busy>(told.get_future().get().value()));
+  EXPECT_TRUE(std::holds_alternative<Busy>(promise.get_future().get().value()));
 
   prepare();
-  auto jobs = jobs_of("held", 2 * kFew + 1);
+  auto jobs = jobs_of("locked", 2 * kFew + 1);
   for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].retry.retries = i < kFew ? 1 : 0;
   enqueue_jobs(store_, jobs);
-  settle_jobs(store_, take_jobs(store_, {"held"}, kFew), Fail{.message = "m", .code = "E", .retry_after = 0ms});
-  settle_jobs(store_, take_jobs(store_, {"held"}, 1), Fail{.message = "m", .code = "E", .retryable = false});
-  client_.execute("UPDATE latchkey.states SET at = 1 WHERE function = 'held' AND status = 0");
-  EXPECT_EQ(take_jobs(store_, {"held"}, 2 * kFew).size(), std::size_t{2 * kFew});
+  settle_jobs(store_, take_jobs(store_, {"locked"}, kFew), Fail{.message = "m", .code = "E", .retry_after = 0ms});
+  settle_jobs(store_, take_jobs(store_, {"locked"}, 1), Fail{.message = "m", .code = "E", .retryable = false});
+  client_.execute("UPDATE latchkey.states SET at = 1 WHERE function = 'locked' AND status = 0");
+  EXPECT_EQ(take_jobs(store_, {"locked"}, 2 * kFew).size(), std::size_t{2 * kFew});
   client_.execute(
-      "UPDATE latchkey.blocks SET lease_until = 1 WHERE function = 'held'; UPDATE latchkey.states SET lease_until = 1, "
-      "deadline = 1 WHERE function = 'held' AND status = 1");
-  client_.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters WHERE function = 'held' FOR UPDATE");
-  // They are passed over for a second, which may go by in between.
+      "UPDATE latchkey.blocks SET lease_until = 1 WHERE function = 'locked'; UPDATE latchkey.states SET lease_until = "
+      "1, "
+      "deadline = 1 WHERE function = 'locked' AND status = 1");
+  client_.execute("BEGIN; SELECT 1 FROM latchkey.dead_letters WHERE function = 'locked' FOR UPDATE");
+  // A sweep defers contended runs for a second. The loop repeats the steps, because that second may end between them.
   for (int i = 0; i < 3; ++i) {
-    announce_("sweep what somebody holds", 2 * kFew);
+    announce_("sweep contended runs", 2 * kFew);
     EXPECT_EQ(sweep_all(store_).changed, 0u);
-    announce_("sweep past what somebody holds", 2 * kFew);
+    announce_("sweep past deferred runs", 2 * kFew);
     EXPECT_EQ(sweep_all(store_).changed, 0u);
-    announce_("take past what somebody holds", kFew);
+    announce_("take past contended runs", kFew);
     take_jobs(store_, {"other"}, kFew);
     take_jobs(store_, {"again"}, kFew, "default");
   }
   client_.execute("COMMIT");
 }
 
-void PlanWalk::read() {
+void QueryPlanDriver::read() {
   announce_("list", kFew);
   const auto runs = store_.list({.limit = kFew}).value().runs;
   announce_("list without payloads", kFew);
   store_.list({.limit = kFew, .with_payloads = false}).value();
   announce_("list of a function without payloads", kFew);
   store_.list({.tenant = "default", .function = "done", .limit = kFew, .with_payloads = false}).value();
-  announce_("list what fits", kFew);
+  announce_("list up to a payload limit", kFew);
   store_.list({.tenant = "default", .limit = kFew, .payload_bytes_max = 1}).value();
   announce_("list of a tenant", kFew);
   store_.list({.tenant = "default", .limit = kFew}).value();
@@ -308,10 +309,10 @@ void PlanWalk::read() {
   EXPECT_TRUE(store_.find_duplicates(runs.front().id()).value());
 }
 
-// Some that completed, some that failed and were read of, some that did so after a second try.
-void PlanWalk::purge() {
+// Completed runs, failed runs with an acknowledged dead letter, and runs that completed after a release.
+void QueryPlanDriver::purge() {
   client_.execute("INSERT INTO latchkey.batches SELECT gen_random_uuid(), i FROM generate_series(1, 20) i");
-  announce_("purge where all is young but some names of batches", kBatch);
+  announce_("purge only old batch names", kBatch);
   EXPECT_EQ(purge_all(store_, {}).changed, 0u);
   EXPECT_EQ(client_.ask_one("SELECT count(*) FROM latchkey.batches WHERE at <= 20"), "0");
   prepare();

@@ -1,4 +1,4 @@
-// Kinds of the statements that a store on PostgreSQL sends, told by their text.
+// Kinds of the statements that a store on PostgreSQL sends, recognized by their text.
 #pragma once
 
 #include <algorithm>
@@ -8,59 +8,59 @@
 
 namespace latchkey {
 
-// Every kind of statement that a store is known to send, by parts of its text: in this order, `*` between them, `^` at
-// its beginning.
-struct Kind {
+// A kind of statement, by parts of its text in this order. `*` separates the parts, `^` means the beginning.
+struct StatementKind {
   const char* name;
   const char* pattern;
 };
-inline constexpr Kind kKinds[] = {
-    {"look where it is", "FROM latchkey.place p,"},
-    {"note another server", "^UPDATE latchkey.place"},
-    {"jump", "^SELECT setval('latchkey.* + $1)"},
-    {"end leases of rows", "^UPDATE latchkey.states SET lease_until = $1"},
-    {"end leases of blocks", "^UPDATE latchkey.blocks SET lease_until = $1"},
+// The kinds that a test must observe.
+inline constexpr StatementKind kStatementKinds[] = {
+    {"read the server identity", "FROM latchkey.place p,"},
+    {"write the server identity", "^UPDATE latchkey.place"},
+    {"advance fences and ids", "^SELECT setval('latchkey.* + $1)"},
+    {"expire leases of rows", "^UPDATE latchkey.states SET lease_until = $1"},
+    {"expire leases of blocks", "^UPDATE latchkey.blocks SET lease_until = $1"},
     {"list runs", "all_states * WHERE r.seq = ANY(ARRAY("},
     {"find keys", "FROM latchkey.keys k JOIN latchkey.runs"},
-    {"hold keys", "FROM latchkey.keys k WHERE * FOR UPDATE"},
+    {"lock keys", "FROM latchkey.keys k WHERE * FOR UPDATE"},
     {"find keys that exist", "^SELECT k.hash FROM latchkey.keys"},
-    {"hold blocks", "FROM latchkey.blocks b WHERE b.lo = ANY* FOR UPDATE"},
-    {"hold rows", "FROM latchkey.states s WHERE s.seq = ANY* FOR UPDATE"},
+    {"lock blocks", "FROM latchkey.blocks b WHERE b.lo = ANY* FOR UPDATE"},
+    {"lock rows", "FROM latchkey.states s WHERE s.seq = ANY* FOR UPDATE"},
     {"find outcomes", "^SELECT *unnest* latchkey.outcomes"},
     {"find heads", "^SELECT *unnest* latchkey.runs"},
     {"find waits", "^SELECT *unnest* latchkey.waits"},
-    {"hold an open letter", "FROM latchkey.dead_letters WHERE *acknowledged_at IS NULL FOR UPDATE"},
+    {"lock an open dead letter", "FROM latchkey.dead_letters WHERE *acknowledged_at IS NULL FOR UPDATE"},
     {"take blocks", "FROM latchkey.blocks *session IS NULL *FOR UPDATE"},
-    {"take rows that are not late", "FROM latchkey.states *status = 0 *deadline > *FOR UPDATE"},
+    {"take rows before their retry deadline", "FROM latchkey.states *status = 0 *deadline > *FOR UPDATE"},
     {"take rows", "FROM latchkey.states *status = 0 *FOR UPDATE"},
-    {"sweep blocks but some", "FROM latchkey.blocks *session IS NOT NULL *NOT IN *FOR UPDATE"},
+    {"sweep blocks except deferred ones", "FROM latchkey.blocks *session IS NOT NULL *NOT IN *FOR UPDATE"},
     {"sweep blocks", "FROM latchkey.blocks *session IS NOT NULL *FOR UPDATE"},
-    {"sweep rows but some", "FROM latchkey.states *deadline <= *NOT IN *FOR UPDATE"},
+    {"sweep rows except deferred ones", "FROM latchkey.states *deadline <= *NOT IN *FOR UPDATE"},
     {"sweep rows", "FROM latchkey.states *deadline <= *FOR UPDATE"},
-    {"find what may be purged", "^SELECT r.seq, r.created_at FROM"},
+    {"find runs to purge", "^SELECT r.seq, r.created_at FROM"},
     {"find the next deadline", "^SELECT least"},
     {"insert heads", "^INSERT INTO latchkey.runs"},
     {"insert outcomes", "^INSERT INTO latchkey.outcomes"},
     {"insert settlements", "^INSERT INTO latchkey.settlements"},
     {"insert rows", "^INSERT INTO latchkey.states"},
     {"insert blocks", "^INSERT INTO latchkey.blocks"},
-    {"look for held keys", "^SELECT latchkey.are_held"},
-    {"try a key", "^INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one"},
+    {"probe contended keys", "^SELECT latchkey.are_held"},
+    {"insert one contended key", "^INSERT INTO latchkey.keys (hash, tenant, seq) VALUES (one"},
     {"insert keys", "^INSERT INTO latchkey.keys"},
     {"insert waits", "^INSERT INTO latchkey.waits"},
-    {"find a batch that was kept", "^INSERT INTO latchkey.batches AS"},
+    {"resolve an unknown commit", "^INSERT INTO latchkey.batches AS"},
     {"insert a batch", "^INSERT INTO latchkey.batches"},
-    {"insert a letter", "^INSERT INTO latchkey.dead_letters"},
+    {"insert a dead letter", "^INSERT INTO latchkey.dead_letters"},
     {"insert a member", "^INSERT INTO latchkey.dead_letter_members"},
     {"insert a step", "^INSERT INTO latchkey.dead_letter_steps"},
     {"insert duplicates", "^INSERT INTO latchkey.duplicates"},
     {"update rows", "^UPDATE latchkey.states"},
     {"update blocks", "^UPDATE latchkey.blocks"},
     {"update keys", "^UPDATE latchkey.keys"},
-    {"update a letter", "^UPDATE latchkey.dead_letters SET id"},
-    {"acknowledge a letter", "^UPDATE latchkey.dead_letters SET acknowledged_by"},
+    {"update a dead letter", "^UPDATE latchkey.dead_letters SET id"},
+    {"acknowledge a dead letter", "^UPDATE latchkey.dead_letters SET acknowledged_by"},
     {"delete heads", "^DELETE FROM latchkey.runs"},
-    {"take runs out of outcomes", "^WITH o AS (DELETE FROM latchkey.outcomes"},
+    {"split outcomes", "^WITH o AS (DELETE FROM latchkey.outcomes"},
     {"delete settlements", "^DELETE FROM latchkey.settlements"},
     {"delete rows", "^DELETE FROM latchkey.states"},
     {"delete blocks", "^DELETE FROM latchkey.blocks"},
@@ -70,18 +70,18 @@ inline constexpr Kind kKinds[] = {
     {"delete duplicates", "^DELETE FROM latchkey.duplicates"},
     {"delete members", "^DELETE FROM latchkey.dead_letter_members"},
     {"delete steps", "^DELETE FROM latchkey.dead_letter_steps"},
-    {"delete a letter", "^DELETE FROM latchkey.dead_letters"},
-    {"find a run's letter", "^SELECT l.id FROM latchkey.dead_letter_members"},
-    {"find letters of runs", "^SELECT m.seq, m.letter"},
-    {"hold a letter", "FROM latchkey.dead_letters WHERE number = * FOR UPDATE"},
-    {"find a letter", "FROM latchkey.dead_letters WHERE number = * $3)"},
-    {"list letters", "FROM latchkey.dead_letters WHERE number <"},
+    {"delete a dead letter", "^DELETE FROM latchkey.dead_letters"},
+    {"find a run's dead letter", "^SELECT l.id FROM latchkey.dead_letter_members"},
+    {"find dead letters of runs", "^SELECT m.seq, m.letter"},
+    {"lock a dead letter", "FROM latchkey.dead_letters WHERE number = * FOR UPDATE"},
+    {"find a dead letter", "FROM latchkey.dead_letters WHERE number = * $3)"},
+    {"list dead letters", "FROM latchkey.dead_letters WHERE number <"},
     {"find members", "FROM latchkey.dead_letter_members WHERE (letter, seq, generation)"},
     {"list members", "FROM latchkey.dead_letter_members m WHERE letter"},
     {"find a member", "FROM latchkey.dead_letter_members WHERE letter = $1 AND seq"},
     {"find a step", "^SELECT 1 FROM latchkey.dead_letter_steps"},
     {"list steps", "^SELECT kind* FROM latchkey.dead_letter_steps"},
-    {"hold heads", "FROM latchkey.runs r WHERE r.seq = ANY* FOR UPDATE"},
+    {"lock heads", "FROM latchkey.runs r WHERE r.seq = ANY* FOR UPDATE"},
     {"find heads that exist", "^SELECT r.seq FROM latchkey.runs r WHERE r.seq = ANY"},
     {"find many duplicates", "^SELECT d.seq, d.seen FROM latchkey.duplicates"},
     {"find duplicates", "^SELECT seen FROM latchkey.duplicates"},
@@ -90,28 +90,28 @@ inline constexpr Kind kKinds[] = {
     {"count", "^SELECT count(*FILTER"},
     {"find old names of batches", "^SELECT b.id FROM latchkey.batches"},
     {"purge names of batches", "^DELETE FROM latchkey.batches"},
-    {"find an open letter that exists", "^SELECT number FROM latchkey.dead_letters WHERE tenant"},
+    {"find an open dead letter that exists", "^SELECT number FROM latchkey.dead_letters WHERE tenant"},
     {"draw fences", "^SELECT nextval('latchkey.fences')"},
     {"draw ids", "^SELECT nextval('latchkey.counters')"},
-    {"mark where purging goes on", "^SELECT setval('latchkey.purged'"},
-    {"take outcomes apart alone", "FROM latchkey.latches WHERE * FOR UPDATE"},
-    {"note a tenant", "^SELECT latchkey.note_tenant"},
+    {"write the purge position", "^SELECT setval('latchkey.purged'"},
+    {"lock the splitting of outcomes", "FROM latchkey.latches WHERE * FOR UPDATE"},
+    {"insert a tenant if new", "^SELECT latchkey.note_tenant"},
 };
-// And those that come when they are due, or within a function: they need not be seen.
-inline constexpr Kind kOthers[] = {
+// The kinds that depend on time, or run inside a function: a test need not observe them.
+inline constexpr StatementKind kOptionalStatementKinds[] = {
     {"find a settlement", "^SELECT 1 FROM latchkey.settlements"},
-    {"mark the clock", "^SELECT setval('latchkey.clock'"},
+    {"write the clock's mark", "^SELECT setval('latchkey.clock'"},
     {"read the clock", "^SELECT (SELECT (extract(epoch *last_value FROM latchkey.clock"},
-    {"ask who asks, and when", "^SELECT pg_backend_pid()"},
-    {"show that it is there", "^SELECT pg_advisory_xact_lock_shared(7420, hashtext('latchkey.servers'"},
+    {"read the backend's pid and the time", "^SELECT pg_backend_pid()"},
+    {"announce the server", "^SELECT pg_advisory_xact_lock_shared(7420, hashtext('latchkey.servers'"},
     {"find a tenant", "EXISTS (SELECT FROM latchkey.tenants"},
     {"insert a tenant", "^INSERT INTO latchkey.tenants"},
     {"find a tenant's id", "SELECT coalesce((SELECT t.id FROM latchkey.tenants"},
-    {"find out whose rows are read", "SELECT c.tenant FROM latchkey.caller()"},
-    {"find out who reads letters", "SELECT coalesce(c.acts_as = 'org-admin', false) FROM latchkey.caller()"},
+    {"find the tenant of a reader", "SELECT c.tenant FROM latchkey.caller()"},
+    {"find the role of a reader", "SELECT coalesce(c.acts_as = 'org-admin', false) FROM latchkey.caller()"},
     {"find a bound role", "^SELECT b.tenant, b.acts_as * FROM latchkey.tenant_roles"},
-    {"tell of a letter", "^SELECT pg_notify('dead_letter_inserted'"},
-    {"tell of letters", "^SELECT latchkey.tell_dead_letter("},
+    {"notify of a dead letter", "^SELECT pg_notify('dead_letter_inserted'"},
+    {"notify of dead letters", "^SELECT latchkey.tell_dead_letter("},
 };
 
 inline bool is_like(std::string_view sql, std::string_view pattern) {
@@ -127,10 +127,11 @@ inline bool is_like(std::string_view sql, std::string_view pattern) {
   return true;
 }
 
-// What is of no known kind is named by its text.
-inline std::string name_of(const std::string& sql) {
-  for (const auto kinds : {std::span<const Kind>(kKinds), std::span<const Kind>(kOthers)})
-    for (const Kind& kind : kinds)
+// The kind's name, or "? " and the text for an unknown kind.
+inline std::string statement_kind(const std::string& sql) {
+  for (const auto kinds :
+       {std::span<const StatementKind>(kStatementKinds), std::span<const StatementKind>(kOptionalStatementKinds)})
+    for (const StatementKind& kind : kinds)
       if (is_like(sql, kind.pattern)) return kind.name;
   return "? " + sql;
 }

@@ -1,4 +1,4 @@
-#include "support/postgres/plan_walk.hpp"
+#include "support/postgres/query_plan_driver.hpp"
 #include "support/sample_runs.hpp"
 
 namespace latchkey {
@@ -61,14 +61,14 @@ std::vector<SettleReply> settle_jobs(Store& store, const std::vector<Taken>& tak
   return replies;
 }
 
-std::vector<Taken> PlanFiller::take(const std::string& function) { return take_jobs(store_, {function}, kFillBatch); }
+std::vector<Taken> TableFiller::take(const std::string& function) { return take_jobs(store_, {function}, kBatch); }
 
-void PlanFiller::settle(const std::vector<Taken>& taken, const Ending& ending) { settle_jobs(store_, taken, ending); }
+void TableFiller::settle(const std::vector<Taken>& taken, const Ending& ending) { settle_jobs(store_, taken, ending); }
 
-void PlanFiller::fill_history(int count) {
-  const int size = std::min(count, kFillBatch);
+void TableFiller::fill_history(int count) {
+  const int size = std::min(count, kBatch);
   for (int made = 0; made < count; made += size) {
-    // Half with keys, which makes as many keys as runs of one kind.
+    // Half of the batches have keys, so that there are as many keys as runs of one kind.
     const auto key = [&](bool with) { return with ? std::to_string(count) + "." + std::to_string(made) + "/" : ""; };
     const bool with = made / size % 2 == 0;
     enqueue_jobs(store_, jobs_of("done", size, key(true)));
@@ -85,10 +85,10 @@ void PlanFiller::fill_history(int count) {
   }
 }
 
-void PlanFiller::fill_blocks(int count) {
-  const int size = std::min(count, kFillBatch);
+void TableFiller::fill_blocks(int count) {
+  const int size = std::min(count, kBatch);
   for (int made = 0; made < count; made += size) {
-    // Neighbours that are unlike each other stay apart.
+    // Neighbours with different priorities do not share a block.
     const auto make = [&](const std::string& function, const std::string& tenant, Duration delay) {
       auto jobs = jobs_of(function, size, "", tenant);
       for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i].priority = static_cast<std::int32_t>(i % 2);
@@ -104,9 +104,9 @@ void PlanFiller::fill_blocks(int count) {
   }
 }
 
-void PlanFiller::churn_blocks(int count) {
-  for (int made = 0; made < count; made += kFillBatch) {
-    enqueue_jobs(store_, single_jobs_of("work", "play", kFillBatch / 2));
+void TableFiller::churn_blocks(int count) {
+  for (int made = 0; made < count; made += kBatch) {
+    enqueue_jobs(store_, single_jobs_of("work", "play", kBatch / 2));
     settle(take("work"), Complete{"", {}});
     settle(take("play"), Complete{"", {}});
   }

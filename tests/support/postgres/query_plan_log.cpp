@@ -1,4 +1,4 @@
-#include "support/postgres/plan_log.hpp"
+#include "support/postgres/query_plan_log.hpp"
 
 #include <simdjson.h>
 
@@ -19,20 +19,21 @@ std::string text(element node, std::string_view name) {
   return node[name].get(value) == simdjson::SUCCESS ? std::string(value) : std::string();
 }
 
-std::string whole(double count) { return std::to_string(static_cast<long>(count)); }
+std::string as_integer(double count) { return std::to_string(static_cast<long>(count)); }
 
-// Counts are the average of a node's loops.
-void put_nodes(element node, SeenPlan& plan, std::size_t depth = 0) {
+// A node's counts are averages over its loops.
+void put_nodes(element node, QueryPlan& plan, std::size_t depth = 0) {
   const std::string type = text(node, "Node Type");
   if (type == "Nested Loop" || type.ends_with("Join")) plan.joins.push_back(type);
   const std::string table = text(node, "Relation Name");
   plan.outline += "\n" + std::string(4 + 2 * depth, ' ') + type + " " + table + " " + text(node, "Index Name") + " " +
-                  whole(number(node, "Actual Rows")) + " rows, " + whole(number(node, "Actual Loops")) + " times";
+                  as_integer(number(node, "Actual Rows")) + " rows, " + as_integer(number(node, "Actual Loops")) +
+                  " times";
   for (const char* condition :
        {"Index Cond", "Filter", "Rows Removed by Filter", "Join Filter", "Rows Removed by Join Filter"}) {
     const double count = number(node, condition);
-    const std::string said = count > 0 ? whole(count) : text(node, condition);
-    if (!said.empty()) plan.outline += ", " + std::string(condition) + ": " + said;
+    const std::string value = count > 0 ? as_integer(count) : text(node, condition);
+    if (!value.empty()) plan.outline += ", " + std::string(condition) + ": " + value;
   }
   if (type.ends_with("Scan") && !(table + text(node, "Index Name")).empty()) {
     double rows = number(node, "Actual Rows");
@@ -47,7 +48,7 @@ void put_nodes(element node, SeenPlan& plan, std::size_t depth = 0) {
   for (const element child : children) put_nodes(child, plan, depth + 1);
 }
 
-// Lines of one entry after the first begin with a tab.
+// Removes the tab at the beginning of an entry's further lines.
 std::string untab(std::string_view lines) {
   std::string plain;
   while (!lines.empty()) {
@@ -62,24 +63,24 @@ std::string untab(std::string_view lines) {
 
 }  // namespace
 
-PlanLog::PlanLog()
+QueryPlanLog::QueryPlanLog()
     : cluster_({"shared_preload_libraries=auto_explain", "auto_explain.log_min_duration=0",
                 "auto_explain.log_analyze=on", "auto_explain.log_timing=off", "auto_explain.log_buffers=on",
                 "auto_explain.log_format=json", "auto_explain.log_nested_statements=on", "log_line_prefix=",
                 "log_min_messages=error", "autovacuum=off", "shared_buffers=256MB", "synchronous_commit=off"}),
-      herald_(std::make_unique<PgClient>(cluster_.url())) {}
+      announcer_(std::make_unique<PgClient>(cluster_.url())) {}
 
-std::string PlanLog::quiet_url(const std::string& database) const {
+std::string QueryPlanLog::quiet_url(const std::string& database) const {
   return url(database) + "?options=-c%20auto_explain.log_min_duration%3D-1";
 }
 
-void PlanLog::announce(const std::string& step) { herald_->execute(std::string(kMark) + step + "'"); }
+void QueryPlanLog::announce(const std::string& step) { announcer_->execute(std::string(kMark) + step + "'"); }
 
-std::vector<SeenPlan> PlanLog::read() {
+std::vector<QueryPlan> QueryPlanLog::read() {
   const std::string log = cluster_.log();
   std::string_view rest = std::string_view(log).substr(read_);
   read_ = log.size();
-  std::vector<SeenPlan> plans;
+  std::vector<QueryPlan> plans;
   std::string step;
   simdjson::dom::parser parser;
   for (std::size_t at = rest.find(kEntry); at != std::string_view::npos;) {
@@ -91,7 +92,7 @@ std::vector<SeenPlan> PlanLog::read() {
     element entire;
     if (parser.parse(entry.substr(open, close + 2 - open)).get(entire) != simdjson::SUCCESS)
       throw std::runtime_error("no plan: " + entry);
-    SeenPlan plan{.step = step, .sql = text(entire, "Query Text"), .scans = {}, .joins = {}};
+    QueryPlan plan{.step = step, .sql = text(entire, "Query Text"), .scans = {}, .joins = {}};
     if (plan.sql.starts_with(kMark)) {
       step = plan.sql.substr(kMark.size(), plan.sql.size() - kMark.size() - 1);
       continue;
