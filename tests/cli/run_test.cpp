@@ -15,7 +15,7 @@ namespace {
 class RunCommand : public CliTest {};
 
 // Prints that it runs, then waits until its stdin is closed.
-const std::string kHold = "echo running; cat > /dev/null; echo done";
+const std::string kUntilEndOfInput = "echo running; cat > /dev/null; echo done";
 
 TEST_F(RunCommand, RunsOnceAndPrintsTheSameAgain) {
   const auto words = run("a", "echo out; echo err >&2; echo x >> " + file("log"));
@@ -233,14 +233,14 @@ TEST_F(RunCommand, WaitingCallersRetryOneByOne) {
 }
 
 TEST_F(RunCommand, WaitEndsAfterItsTime) {
-  const auto owner = start(run("a", kHold));
+  const auto owner = start(run("a", kUntilEndOfInput));
   ASSERT_EQ(owner->read_line(), "running");
   EXPECT_EQ(call(run("a", "echo", {"--wait-for", "300ms"})).exit, 75);
   EXPECT_EQ(owner->finish(), 0);
 }
 
 TEST_F(RunCommand, OtherKeysAreFreeWhileOneIsOwned) {
-  const auto owner = start(run("a", kHold));
+  const auto owner = start(run("a", kUntilEndOfInput));
   ASSERT_EQ(owner->read_line(), "running");
   for (const char* key : {"b", "c", "d"}) EXPECT_EQ(call(run(key, "echo hi")).exit, 0);
   EXPECT_EQ(call(run("a", "echo hi")).exit, 75);
@@ -250,7 +250,7 @@ TEST_F(RunCommand, OtherKeysAreFreeWhileOneIsOwned) {
 }
 
 TEST_F(RunCommand, HeartbeatsExtendTheLease) {
-  const auto owner = start(run("a", kHold, {"--lease", "1s"}));
+  const auto owner = start(run("a", kUntilEndOfInput, {"--lease", "1s"}));
   ASSERT_EQ(owner->read_line(), "running");
   EXPECT_EQ(call(run("a", "echo stolen", {"--wait-for", "2500ms"})).exit, 75);
   EXPECT_EQ(owner->finish(), 0);
@@ -282,7 +282,7 @@ TEST_F(RunCommand, BackgroundProcessOnThePipesDoesNotBlock) {
 
 TEST_F(RunCommand, WhileRunningIsALock) {
   const Words lock{"--guard", "while-running"};
-  const auto owner = start(run("a", kHold, lock));
+  const auto owner = start(run("a", kUntilEndOfInput, lock));
   ASSERT_EQ(owner->read_line(), "running");
   EXPECT_EQ(call(run("a", "echo two", lock)).exit, 75);
   EXPECT_EQ(owner->finish(), 0);

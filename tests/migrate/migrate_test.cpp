@@ -362,7 +362,7 @@ TEST_P(Migrate, CopyFromStdinIsRejected) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Databases, Migrate, testing::Values(Kind::postgres, Kind::sqlite),
+INSTANTIATE_TEST_SUITE_P(Databases, Migrate, ::testing::Values(Kind::postgres, Kind::sqlite),
                          [](const auto& one) { return one.param == Kind::postgres ? "PostgreSQL" : "SQLite"; });
 
 class MigrateUsage : public CliTest {};

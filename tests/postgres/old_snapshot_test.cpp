@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRounds = 6, kDeadInRound = 2000, kJobs = 20, kSingles = 250;
 // A page that was split, a height that an index gained.
-constexpr double kPagesMore = 10;
+constexpr double kExtraPages = 10;
 
 // A store looks at all that is ready once a second by this clock, which stands still: after the first look it goes on
 // from its mark.
@@ -100,7 +100,7 @@ TEST_F(HeldSnapshot, CostsNoMoreWithEveryBlockThatDies) {
     std::cout << what.substr(0, 300) << "\n";
     // The next deadline, which is asked for once a second and by sweeps: no batch of jobs waits for it.
     if (what.find("SELECT least(") != std::string::npos) continue;
-    EXPECT_LE(pages.back(), pages.front() + kPagesMore) << what << "\nwith every " << kDeadInRound << " that died";
+    EXPECT_LE(pages.back(), pages.front() + kExtraPages) << what << "\nwith every " << kDeadInRound << " that died";
   }
   EXPECT_GE(rounds.size(), 8u);
   reader.execute("COMMIT");

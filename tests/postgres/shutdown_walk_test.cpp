@@ -36,7 +36,7 @@ class PostgresCloseWalk : public PostgresStores {
       return Told::changed;
     }
     EXPECT_EQ(answer.error().code, Code::STORE_UNAVAILABLE);
-    const bool is_unknown = answer.error().detail.contains("before it was known");
+    const bool is_unknown = answer.error().detail.contains("commit status unknown");
     EXPECT_TRUE(is_unknown || answer.error().detail.contains("nothing was changed")) << answer.error().detail;
     return is_unknown ? Told::unknown : Told::nothing_changed;
   }

@@ -23,7 +23,7 @@ struct Program {
   std::vector<std::string> steps;
   bool is_job() const { return steps.front().find("latchkey.blocks") != std::string::npos; }
 };
-const std::string kBegin = "SELECT run, fence, status FROM latchkey.begin_run('pay', 'order-7')";
+const std::string kClaim = "SELECT run, fence, status FROM latchkey.begin_run('pay', 'order-7')";
 // One of several jobs that a worker took together; no row if it was settled.
 const std::string kTaken =
     "SELECT r.id, b.fence_from + r.seq, 'won' FROM latchkey.runs r JOIN latchkey.blocks b ON r.seq BETWEEN b.lo AND "
@@ -31,9 +31,9 @@ const std::string kTaken =
 const std::string kEffect = "INSERT INTO effects VALUES ('order-7')";
 const std::string kComplete = "SELECT latchkey.complete_run('{run}', {fence}, 'paid')";
 const std::vector<Program> kPrograms{
-    {"OneTransaction", {"BEGIN", kBegin, kEffect, kComplete, "COMMIT"}},
-    {"ClaimFirst", {kBegin, "BEGIN", kEffect, kComplete, "COMMIT"}},
-    {"SettleBeforeEffect", {kBegin, "BEGIN", kComplete, kEffect, "COMMIT"}},
+    {"OneTransaction", {"BEGIN", kClaim, kEffect, kComplete, "COMMIT"}},
+    {"ClaimFirst", {kClaim, "BEGIN", kEffect, kComplete, "COMMIT"}},
+    {"SettleBeforeEffect", {kClaim, "BEGIN", kComplete, kEffect, "COMMIT"}},
     {"TakenJob", {kTaken, "BEGIN", kEffect, kComplete, "COMMIT"}},
     {"TakenJobSettledBeforeEffect", {kTaken, "BEGIN", kComplete, kEffect, "COMMIT"}},
 };
@@ -65,7 +65,7 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
       }
       const Rows said = sql.rows(step);
       if (i == stop) ::raise(SIGKILL);
-      if (step != kBegin && step != kTaken) continue;
+      if (step != kClaim && step != kTaken) continue;
       if (said.empty()) return "settled";
       if (said[0][2] != "won") {
         sql.run("ROLLBACK");

@@ -39,7 +39,7 @@ void MoveTest::fill_letters(Store& store) {
   Verbs verbs(store);
   Settled failed = settle(store, as<Won>(verbs.claim(claim_of("bad"))), permanent("no such file"));
   settle(store, as<Won>(verbs.claim(claim_of("bad-too"))), permanent(kBytes));
-  ASSERT_TRUE(records
+  ASSERT_TRUE(store
                   .move_dead_letter({.letter = *failed.dead_letter,
                                      .runs = {failed.run.id()},
                                      .move = RetryByHand{true},

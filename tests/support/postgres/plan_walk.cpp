@@ -185,7 +185,7 @@ void PlanWalk::bury() {
     announce_("list some of many members", kFew);
     store_.list_members(entry.id, kFew).value();
     announce_("retry some of many members", kFew);
-    records
+    store_
         .move_dead_letter({.tenant = {},
                            .letter = entry.id,
                            .runs = {},
