@@ -90,6 +90,7 @@ TEST_P(OperatorCommands, RunInDoubtIsResolved) {
   EXPECT_EQ(call(run("again", "echo $LATCHKEY_RUN")).out, again + "\n");
 }
 
+// covers: A11
 TEST_P(OperatorCommands, RetryUsesTheOldOrANewEffectKey) {
   const auto member = [](const std::string& json, const std::string& name) {
     const auto at = json.find("\"" + name + "\":\"");

@@ -87,6 +87,7 @@ TEST_F(ServeAcross, HostThatIsDownIsSkipped) {
 }
 
 // With synchronous replication. The URL names the standby first: the server skips it until it is the primary.
+// covers: X3
 TEST_F(ServeAcross, PromotedStandbyHasAllAcknowledgedRuns) {
   PgCluster primary;
   const auto standby = PgCluster::make_standby(primary);

@@ -192,6 +192,7 @@ void ServeKilled::expect_next_owner(std::size_t which, const std::string& key, c
   own_[key] = successor;
 }
 
+// covers: X3
 TEST_F(ServeKilled, OtherServerContinuesAcknowledgedWork) {
   SeededRandom random(7);
   std::map<std::string, Acknowledged> lent;

@@ -39,6 +39,7 @@ TEST_F(ServePostgres, TwoServersShareAStore) {
   stop(*two);
 }
 
+// covers: X1
 TEST_F(ServePostgres, CommandsUseTheServerOfTheirFolder) {
   auto server = serve(database_);
   EXPECT_EQ(call(run("a", "echo once; echo x >> " + file("log"))).out, "once\n");
@@ -66,6 +67,7 @@ TEST_F(ServePostgres, CommandsUseTheServerOfTheirFolder) {
   EXPECT_EQ(call(run("a", "echo in a file")).out, "in a file\n");
 }
 
+// covers: X1
 TEST_F(ServePostgres, SecondServerIsFoundWhenTheFirstEnds) {
   auto one = serve(database_);
   const std::string first = read("data/postgres.server");

@@ -55,6 +55,7 @@ TEST(Simulation, MemorySeeds) {
 TEST(Simulation, SqliteSeeds) { play_seeds(StoreKind::sqlite, 1, kSqliteSeeds); }
 
 // Several connections, and in half of the worlds two hosts, on a real server.
+// covers: C1
 TEST(Simulation, PostgresSeeds) { play_seeds(StoreKind::postgres, 1, kPostgresSeeds); }
 
 TEST(Simulation, SameSeedGivesTheSameWorld) {

@@ -200,6 +200,7 @@ TEST_F(SqlDecisions, Claims) {
 }
 
 // begin_run writes the run of a new key without calling a decision function; its row is the model's, too.
+// covers: C10
 TEST_F(SqlDecisions, NewClaims) {
   Sql caller = service("acme");
   for (int seed = 0; seed < kCases; ++seed) {
@@ -271,6 +272,7 @@ TEST_F(SqlDecisions, Enqueues) {
   }
 }
 
+// covers: A5
 TEST_F(SqlDecisions, Settlements) {
   for (int seed = 0; seed < kCases; ++seed) {
     SCOPED_TRACE(seed);

@@ -103,6 +103,7 @@ TEST_P(SqlRepeat, Enqueue) {
   EXPECT_FALSE(next_deadline(*run));
 }
 
+// covers: B2
 TEST_P(SqlRepeat, AnotherFingerprintNeverDisturbs) {
   if (!GetParam().fingerprint_checked || is_lock(GetParam().standing)) return;
   const auto begun = caller.row("SELECT status, code, run, fence FROM latchkey.begin_run(" + arguments(kOther) + ")");
@@ -181,6 +182,7 @@ TEST_F(SqlFunctions, BytesAreStoredUnchanged) {
             (std::vector<Value>{"replayed", "\\x", ""}));
 }
 
+// covers: C4
 TEST_F(SqlFunctions, RetriesFollowThePolicyToADeadLetter) {
   Begun won = begin("'f', 'k', retries => 1");
   const Instant before = database_now(admin);
@@ -285,6 +287,7 @@ TEST_F(SqlFunctions, ANamedCallRecognisesItself) {
   EXPECT_NE(caller.one("SELECT run FROM latchkey.enqueue('g', input => 'x')"), job);
 }
 
+// covers: C2
 TEST_F(SqlFunctions, BusyCodeIsTheCallersChoice) {
   begin("'sync-xledger', 'acme', guard => 'while-running'");
   EXPECT_EQ(caller.row("SELECT status, code, message <> '' FROM latchkey.begin_run('sync-xledger', 'acme', guard => "
@@ -314,6 +317,7 @@ TEST_F(SqlFunctions, EnqueuedJobsEqualTheServers) {
             Guard::none);
 }
 
+// covers: A11
 TEST_F(SqlFunctions, PredecessorsReleaseTheirDependents) {
   const Begun first = begin("'f', 'first'");
   const Begun second = begin("'f', 'second', retries => 0");

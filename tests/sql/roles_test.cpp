@@ -6,6 +6,7 @@
 namespace latchkey {
 namespace {
 
+// covers: C6
 TEST_F(SqlHostile, OrgAdminsReadDeadLettersTheEngineWrites) {
   const auto letters = [](Sql& session) {
     return std::stoi(*session.one(
@@ -112,6 +113,7 @@ TEST_F(SqlMembers, NonMemberSeesNothing) {
   }
 }
 
+// covers: C7
 TEST_F(SqlHostile, OrgAdminAcknowledgesWithNameAndTime) {
   Sql session = service("acme");
   const std::string letter = *session.one("SELECT id FROM latchkey.dead_letter_queue");

@@ -33,6 +33,7 @@ TEST_F(SqlHostile, EveryTableHasRowsOfBothTenants) {
   }
 }
 
+// covers: C6
 TEST_F(SqlHostile, TenantSeesItsOwnRowsOnly) {
   Sql believed = service("acme");
   EXPECT_GT(read_all(believed), 20u);

@@ -77,6 +77,7 @@ class SqlSelfTest : public SqlTest {
   }
 };
 
+// covers: C6
 TEST_F(SqlSelfTest, FindsEveryFault) {
   EXPECT_EQ(problems_after(""), "");
   EXPECT_EQ(problems_after("ALTER TABLE latchkey.runs NO FORCE ROW LEVEL SECURITY"),

@@ -135,6 +135,7 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
   bool killed_twice_ = false;
 };
 
+// covers: E8
 TEST_P(SqlKilled, HasItsEffectExactlyOnce) {
   const auto& steps = GetParam().steps;
   for (const int times : {1, 2})
@@ -201,6 +202,7 @@ TEST_F(SqlTransactions, CallForALockedKeyWaitsForItsCommit) {
   EXPECT_EQ(second.fetch(), (Rows{{"won"}}));
 }
 
+// covers: C1
 TEST_F(SqlTransactions, FreedKeyHasOneWinner) {
   const std::string ask = "SELECT run, fence, status FROM latchkey.begin_run('f', 'k', guard => 'while-running')";
   const auto old = first.row(ask);
@@ -280,6 +282,7 @@ TEST_F(SqlTransactions, OpenTransactionDelaysItsOwnKeyOnly) {
   EXPECT_EQ(server.one("SELECT count(*) FROM latchkey.states WHERE function = 'g' AND status = 0"), "3");
 }
 
+// covers: C1, C9
 TEST_F(SqlTransactions, TenCallersAtOnceHaveOneWinner) {
   constexpr int kThreads = 10, kRounds = 15;
   std::vector<Sql> sessions;
@@ -360,6 +363,7 @@ TEST_F(SqlTransactions, ConcurrentProgramsHaveOneEffect) {
   admin.run("DROP TABLE effects");
 }
 
+// covers: C8
 TEST_F(SqlTransactions, FailuresAtOnceAreOneEntry) {
   constexpr int kThreads = 8;
   std::vector<Sql> sessions;

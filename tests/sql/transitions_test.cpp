@@ -18,6 +18,7 @@ class SqlTransitions : public SqlTest {
   Sql caller = service("acme");
 };
 
+// covers: B7
 TEST_F(SqlTransitions, DeclaredTransitionsRepeatTheirReply) {
   EXPECT_EQ(move("'o1', 'accept', start => 'offered'"), (std::vector<Value>{"accepted", "t", "accepted"}));
   EXPECT_EQ(move("'o1', 'accept', start => 'offered'"), (std::vector<Value>{"accepted", "f", "accepted"}));
@@ -37,6 +38,7 @@ TEST_F(SqlTransitions, UnknownThingsAreNotFound) {
   EXPECT_EQ(caller.one("SELECT count(*) FROM latchkey.entities"), "0");
 }
 
+// covers: B10
 TEST_F(SqlTransitions, ConditionalUpdates) {
   EXPECT_EQ(
       refusal(caller, "SELECT latchkey.transition('offer', 'o1', 'accept', start => 'offered', expected => 'accepted')")
@@ -64,6 +66,7 @@ TEST_F(SqlTransitions, CallIdDistinguishesARepeat) {
 }
 
 // In a table with a cycle, only the call_id distinguishes a late repeat from a second transition.
+// covers: B7
 TEST_F(SqlTransitions, LateRepeatInACycleNeedsItsCallId) {
   caller.run(
       "SELECT latchkey.declare_transition('door', 'open', 'close', 'closed'); SELECT "
@@ -87,6 +90,7 @@ TEST_F(SqlTransitions, LateRepeatInACycleNeedsItsCallId) {
       << "a late repeat or a second transition: they look the same";
 }
 
+// covers: B7
 TEST_F(SqlTransitions, TwoCallersAtOnceAreOneTransition) {
   Sql other = service("acme");
   caller.run("BEGIN; SELECT latchkey.transition('offer', 'o1', 'accept', start => 'offered')");

@@ -120,6 +120,7 @@ class SqlUniqueness : public SqlTest {
   Sql engine = connect();
 };
 
+// covers: A4
 TEST_F(SqlUniqueness, DuplicateRowsAreRefused) {
   std::set<std::string> tried;
   for (const Twins& twins : kTwins) {
@@ -149,6 +150,7 @@ TEST_F(SqlUniqueness, InvalidValuesAreRefused) {
 }
 
 // After an acknowledgement another entry may be open. Entries of other tenants and functions are independent.
+// covers: C8
 TEST_F(SqlUniqueness, OneDeadLetterIsOpenPerFunction) {
   const auto letter = [](int number, const char* of, const char* acknowledged) {
     return insert("dead_letters", std::to_string(number) + ", gen_random_uuid(), " + of +

@@ -29,6 +29,7 @@ class SqlViews : public SqlTest {
   Sql org = service(kOrg);
 };
 
+// covers: A4, C3
 TEST_F(SqlViews, ColumnsAreTheSeeds) {
   EXPECT_EQ(columns("job_runs"),
             "id uuid, tenant_id uuid, function_name text, lock_key text, status text, input_params jsonb, result "
@@ -57,6 +58,7 @@ TEST_F(SqlViews, ColumnsAreTheSeeds) {
             "features_processed bigint");
 }
 
+// covers: A4
 TEST_F(SqlViews, JobRunsShowEveryState) {
   const auto done = begin("'detect-alerts', 'detect-alerts:acme:2026-02-06', input => '{\"day\": 6}'");
   org.run("SELECT latchkey.complete_run(" + by(done) + ", '{\"processed\": 3}')");
@@ -96,6 +98,7 @@ std::string noon(int later) {
 }
 std::string noon_ms(int later) { return std::to_string(to_ms(kNoon + later * 1s)); }
 
+// covers: A7, C4
 TEST_F(SqlViews, RepeatedFailuresAreShown) {
   org.run("SET timezone = 'UTC'");
   std::vector<Value> won;
@@ -239,6 +242,7 @@ TEST_F(SqlViews, OtherNamesGetAVersionFiveUuid) {
             (Rows{{"g", "38394337-9aff-503a-b737-e711338283d4"}}));
 }
 
+// covers: C5, C8
 TEST_F(SqlViews, ExhaustedRunOpensANotifiedDeadLetter) {
   Sql listener = connect();
   listener.run("LISTEN dead_letter_inserted");
@@ -283,6 +287,7 @@ TEST_F(SqlViews, ExhaustedRunOpensANotifiedDeadLetter) {
 }
 
 // The first failure opens an entry, the next one changes it.
+// covers: C3
 TEST_F(SqlViews, DeadLetterShowsItsLatestFailure) {
   const auto fail = [&](const std::string& key, const std::string& how) {
     org.run("SELECT latchkey.fail_run(" + by(begin("'f', '" + key + "', retries => 0")) + ", 'm'" + how + ")");
@@ -302,6 +307,7 @@ TEST_F(SqlViews, DeadLetterShowsItsLatestFailure) {
   EXPECT_EQ(changed, (Rows{{"MAX_RETRIES_EXCEEDED", "1", of_the_second, "2"}}));
 }
 
+// covers: D2
 TEST_F(SqlViews, CompletedRunsAreShownAsCacheEntries) {
   const auto won = begin("'buffer', 'abc123', window_span => '7 days', input => '{\"job_id\": \"job-9\"}'");
   org.run("SELECT latchkey.complete_run(" + by(won) + ", '{\"features_processed\": 12, \"area\": 3}')");
@@ -321,6 +327,7 @@ TEST_F(SqlViews, CompletedRunsAreShownAsCacheEntries) {
 }
 
 // A3: the statements of docs/sql.md, on the seed's two tables.
+// covers: A3, B10
 TEST_F(SqlViews, UniqueOutputsAsDocumented) {
   std::stringstream page;
   page << std::ifstream(LATCHKEY_SOURCE_DIR "/docs/sql.md").rdbuf();
