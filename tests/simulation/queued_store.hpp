@@ -34,7 +34,7 @@ class QueuedStore final : public Store {
   void crash() { commands_.clear(); }
   // The first half of a step; the replies are dropped. The hosts must be closed before this object is destroyed.
   void submit_commands() {
-    now();  // gives all hosts the latest time
+    now();  // advances the clock of every host, so that none applies an earlier time
     for (auto& command : std::exchange(commands_, {})) command(pick());
   }
 
