@@ -53,6 +53,7 @@ TEST_F(Library, ExceptionFailsTheAttempt) {
   EXPECT_EQ(keys_->run({.function = "f", .key = "k"}, [] { return std::string("yes"); }).how, How::ran);
 }
 
+// covers: E8
 TEST_F(Library, ATransactionCommitsWithItsOutcome) {
   const auto charge = [&](Transaction& tx) {
     tx.execute("CREATE TABLE IF NOT EXISTS charges (cents INTEGER)");

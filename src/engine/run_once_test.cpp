@@ -27,6 +27,7 @@ TEST_F(RunOnceTest, RunsOnceThenReplays) {
   EXPECT_EQ(effect.runs, 1u);
 }
 
+// covers: A6
 TEST_F(RunOnceTest, RetriesByPolicyAndThenFails) {
   ScriptedEffect effect{EffectFailed{.message = "no"}};
   ClaimRequest request = claim_of("a");
@@ -159,6 +160,7 @@ TEST_F(RunOnceTest, ExceptionIsAnUnknownOutcome) {
   EXPECT_TRUE(std::holds_alternative<InDoubtReply>(run(effect, request)));
 }
 
+// covers: B13
 TEST_F(RunOnceTest, WaitsForTheOtherOwnersOutcome) {
   ScriptedEffect slow{EffectDone{"42", {}}}, other{EffectDone{"no", {}}};
   slow.bench = &bench;

@@ -9,6 +9,7 @@
 namespace latchkey {
 namespace {
 
+// covers: D1
 TEST(CacheKey, HashesJobCanonicalInputsAndProcess) {
   EXPECT_EQ(compute_cache_key("job-1", R"({"b":2.0, "a":1})", "buffer"),
             to_hex(sha256(R"(job-1:{"a":1,"b":2}:buffer)")));

@@ -6,6 +6,7 @@
 namespace latchkey {
 namespace {
 
+// covers: A2
 TEST(EntityHash, EqualsTheJavaScriptHash) {
   simdjson::dom::parser parser;
   std::size_t cases = 0;

@@ -22,6 +22,7 @@ TEST(Grain, NamesItsBuckets) {
   EXPECT_EQ(label("month", AT), "2026-02");
 }
 
+// covers: A1
 TEST(Grain, UsesTheLocalDateFromADayOn) {
   constexpr std::string_view AT = "2026-01-31T23:30:00Z";
   EXPECT_EQ(label("day", AT, "Europe/Oslo"), "2026-02-01");

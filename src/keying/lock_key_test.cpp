@@ -22,6 +22,7 @@ LockKeyRequest with_input(std::string_view input) {
   return request;
 }
 
+// covers: A1
 TEST(LockKey, HasTheDocumentedShape) {
   EXPECT_EQ(compute_lock_key(REQUEST), "detect-alerts:acme:2026-02-06");
   LockKeyRequest request = REQUEST;
@@ -34,6 +35,7 @@ TEST(LockKey, HasTheDocumentedShape) {
   EXPECT_EQ(key.size(), std::string_view("detect-alerts:acme:2026-02-06T10Z:a3f2c9e1b4d7").size());
 }
 
+// covers: A1
 TEST(LockKey, TemplateMayHaveAnyOrder) {
   EXPECT_EQ(render("gen-decision:{tenant}:{input./alertId}:{day}", with_input(R"({"alertId":"a-7"})")),
             "gen-decision:acme:a-7:2026-02-06");

@@ -43,6 +43,7 @@ const Pair kPairs[] = {
 
 class MovePairs : public testing::TestWithParam<Pair> {};
 
+// covers: A5
 TEST_P(MovePairs, ChangeAsTheStateMachineShows) {
   const Pair& pair = GetParam();
   const latchkey::Run run = a_run(pair.state);

@@ -50,6 +50,7 @@ const Pair kPairs[] = {
 
 class SettlePairs : public testing::TestWithParam<Pair> {};
 
+// covers: A5
 TEST_P(SettlePairs, EndAsTheStateMachineShows) {
   const Pair& pair = GetParam();
   const latchkey::Run run = a_run(pair.state);

@@ -48,6 +48,7 @@ static_assert(RetryPolicy{.jitter = Jitter::percent, .jitter_percent = 20}.delay
 static_assert(RetryPolicy{.jitter = Jitter::decorrelated}.delay_after(1, Dice{0}) == 1s);
 static_assert(RetryPolicy{.jitter = Jitter::decorrelated}.delay_after(1, Dice{0.5}) == 2s);
 
+// covers: A6
 TEST(RetryPolicy, DefaultsAreThoseOfA6) {
   EXPECT_EQ(kDefaultRetries, RetryPolicy{});
   EXPECT_EQ(kNoRetries.retries, 0u);

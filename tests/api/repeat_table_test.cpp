@@ -90,6 +90,7 @@ class RepeatTest : public ServiceTest {
   }
 };
 
+// covers: A9
 TEST_F(RepeatTest, EveryRow) {
   for (const RepeatRow& row : kRepeatTable) {
     const std::string key(name(row.state));

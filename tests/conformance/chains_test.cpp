@@ -38,6 +38,7 @@ TEST_P(Chains, OneAfterAnother) {
   EXPECT_EQ(status(a), Status::completed);
 }
 
+// covers: A11
 TEST_P(Chains, FanOutAndFanIn) {
   const Run a = chain("a", {});
   const Run b = chain("b", {a.id()}), c = chain("c", {a.id()});

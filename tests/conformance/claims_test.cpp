@@ -54,6 +54,7 @@ TEST_P(RepeatRows, Enqueue) {
   if (!enqueued.duplicate) EXPECT_EQ(take_one().run.id(), enqueued.run.id());
 }
 
+// covers: B2
 TEST_P(RepeatRows, AnotherFingerprintChangesNothing) {
   ClaimRequest claim = a_repeat();
   claim.fingerprint = kOther;

@@ -25,6 +25,7 @@ class Concurrent : public StoreTest {
 };
 LK_CONFORMANCE(Concurrent);
 
+// covers: B13, C9
 TEST_P(Concurrent, OneKeyHasOneWinner) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> won{0}, busy{0};

@@ -35,6 +35,7 @@ TEST_P(DeadLetterActions, MembersAreListedPageByPage) {
   EXPECT_EQ(seen, (Seen{{failed[0], 1}, {failed[1], 1}, {failed[1], 2}, {failed[2], 1}, {failed[3], 1}}));
 }
 
+// covers: A7
 TEST_P(DeadLetterActions, RetryOpensAllAndIsRecorded) {
   const Settled a = fail_one("a"), b = fail_one("b");
   advance(1s);

@@ -213,6 +213,7 @@ TEST_P(Settling, RefusedFollowUpIsReportedOutcomeStays) {
   EXPECT_EQ(take_up_to(10).size(), 2u);
 }
 
+// covers: E8
 TEST_P(Settling, FollowUpsComeWithTheOutcome) {
   const Won won = win(a_claim("k", "acme"));
   EnqueueRequest mail, later;

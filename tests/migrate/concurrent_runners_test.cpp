@@ -45,6 +45,7 @@ class MigrateRunners : public MigrateTest {
   }
 };
 
+// covers: E6
 TEST_P(MigrateRunners, SeveralAtOnceApplyEachOnce) {
   add_counted(9);
   database();

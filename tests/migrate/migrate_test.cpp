@@ -8,6 +8,7 @@ namespace {
 
 class Migrate : public MigrateTest {};
 
+// covers: E6
 TEST_P(Migrate, UpAppliesInOrderAndAgainDoesNothing) {
   add_tables(3);
   const Answer first = migrate("up");
@@ -186,6 +187,7 @@ TEST_P(Migrate, AFailedDownLeavesItApplied) {
   EXPECT_EQ(applied(), "1");
 }
 
+// covers: E7
 TEST_P(Migrate, OnATerminalEveryStepIsConfirmed) {
   add_tables(1);
   write("0001_one.plan.yml", plan("  - SELECT 1\n", "  - Export the data\n  - run: down\n  - Inform the users\n"));
@@ -222,6 +224,7 @@ TEST_P(Migrate, FailedVerificationQueryRollsBack) {
   EXPECT_EQ(migrate("up").exit, 0);
 }
 
+// covers: E7
 TEST_P(Migrate, RollbackDoesNotChangeOtherTables) {
   add_tables(2);
   write("0002_two.down.sql", "DROP TABLE two;\nDELETE FROM one WHERE id = 2;\n");
@@ -275,6 +278,7 @@ TEST_P(Migrate, EmptyTextCountsAsARow) {
   EXPECT_EQ(up.exit, 0) << up.err;
 }
 
+// covers: E7
 TEST_P(Migrate, FaultsOfPlansAreReportedFirst) {
   add_tables(2);
   write("0001_one.plan.yml", "chnage: x\n");

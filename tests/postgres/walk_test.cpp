@@ -74,6 +74,7 @@ class PostgresWalk : public PgWalk {
 INSTANTIATE_TEST_SUITE_P(Of, PostgresWalk, testing::ValuesIn(PgWalk::kinds()), PgWalk::name);
 
 // From the purges on, the other store purges the same slices.
+// covers: X3
 TEST_P(PostgresWalk, FaultAtAnyCommitChangesNothing) {
   const Record undisturbed = play([] {}, OtherStore::none);
   ASSERT_GT(undisturbed.lines.size(), 100u);

@@ -73,9 +73,9 @@ KeyState classify(const std::optional<Run>& latest, OnDoubt asked, Instant now) 
   }
   if (const auto* failed = run.as<Failed>()) {
     if (!once) return KeyState::while_running_failed;
-    const bool held =
+    const bool is_in_doubt =
         failed->effect == Effect::unknown && (run.head->on_doubt == OnDoubt::hold || asked == OnDoubt::hold);
-    return held ? KeyState::failed_unknown_hold : KeyState::once_failed;
+    return is_in_doubt ? KeyState::failed_unknown_hold : KeyState::once_failed;
   }
   if (run.as<InDoubt>()) return KeyState::in_doubt;
   if (const auto* queued = run.as<Queued>()) {
@@ -90,12 +90,12 @@ std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& req
                        Instant now) {
   const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
-    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request was not told KEY_REUSED");
-  if (row.state == KeyState::running && latest->as<Running>()->claim == request.claim) {
+    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request did not get KEY_REUSED");
+  if (row.standing == KeyState::running && latest->as<Running>()->claim == request.claim) {
     const auto* won = std::get_if<Won>(&reply);
-    return won && won->fence == latest->fence ? "" : text_of(row, "a claim asked again did not get its own run");
+    return won && won->fence == latest->fence ? "" : text_of(row, "a repeated claim did not get its own run");
   }
-  return is_answer(reply, latest, request, row) ? "" : text_of(row, "wrong answer to a claim");
+  return is_answer(reply, latest, request, row) ? "" : text_of(row, "wrong reply to a claim");
 }
 
 std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& request, const EnqueueReply& reply,
@@ -103,9 +103,9 @@ std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& r
   const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   const auto* enqueued = std::get_if<Enqueued>(&reply);
   if (latest && (latest->head->claim == request.claim || latest->opened_by == request.claim))
-    return enqueued && !enqueued->duplicate ? "" : text_of(row, "a job asked again did not get its own run");
+    return enqueued && !enqueued->duplicate ? "" : text_of(row, "a repeated enqueue did not get its own run");
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
-    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another job was not told KEY_REUSED");
+    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another job did not get KEY_REUSED");
   if (!enqueued) return std::holds_alternative<Error>(reply) ? "" : text_of(row, "KEY_REUSED for an equal job");
   const bool same = latest && enqueued->run.id() == latest->id();
   const bool good = row.enqueue == EnqueueAnswer::new_run ? !same && !enqueued->duplicate
@@ -113,7 +113,7 @@ std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& r
                         ? same && enqueued->duplicate
                         : same && !enqueued->duplicate && enqueued->run.generation == latest->generation + 1 &&
                               enqueued->run.attempts_max == request.retry.retries + 1;
-  return good ? "" : text_of(row, "wrong answer to an enqueue");
+  return good ? "" : text_of(row, "wrong reply to an enqueue");
 }
 
 }  // namespace latchkey::sim

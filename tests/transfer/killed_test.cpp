@@ -75,6 +75,7 @@ TEST_F(MoveKilled, KilledBeforeCommitChangesNothing) {
   EXPECT_TRUE(moved->target);
 }
 
+// covers: X2
 TEST_F(MoveKilled, KilledAtCommitClosesFileUntilRerun) {
   fill();
   hold_up(kAtTheCommit);

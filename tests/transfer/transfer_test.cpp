@@ -7,6 +7,7 @@
 namespace latchkey {
 namespace {
 
+// covers: X2
 TEST_F(MoveTest, CopyEqualsTheFile) {
   fill(3'000);
   Summary before = transfer::summarise(**open_file()).value();
@@ -68,6 +69,7 @@ TEST_F(MoveTest, NamesWithInvalidTextAreEscaped) {
   EXPECT_FALSE(repeat->target) << "the second move recognises its copy";
 }
 
+// covers: X2
 TEST_F(MoveTest, WorkContinuesInTheCopy) {
   const Filled filled = fill();
   ASSERT_TRUE(move());

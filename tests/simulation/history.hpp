@@ -1,5 +1,5 @@
-// Ledger: what was promised and done in one simulated world, and the invariants over it. It hears every answer the
-// server gives, in the order the store gave them, and what callers hear and effects do; it trusts none of them.
+// History: all replies and effects of one simulated world, and the invariants over them. It records every reply of the
+// server, in the order of the store, the replies that reach callers, and what effects do. It trusts none of them.
 #pragma once
 
 #include <map>
@@ -12,16 +12,16 @@
 
 namespace latchkey::sim {
 
-// What the store was like just before a request reached it.
+// The store's state just before a request reached it.
 struct Before {
-  std::optional<Run> run;  // the key's latest, or the one that is named
+  std::optional<Run> run;  // the key's latest run, or the run that the request names
 };
 
-class Ledger {
+class History {
  public:
-  explicit Ledger(VirtualClock& clock) : clock_(clock) {}
+  explicit History(VirtualClock& clock) : clock_(clock) {}
 
-  // --- what the server answered. `exact`: nothing else was applied since `before` was read.
+  // --- replies of the server. `exact`: no other command was applied since `before` was read.
   void saw(const ClaimRequest& request, const Before& before, const ClaimReply& reply, Store& store, bool exact);
   void saw(const EnqueueRequest& request, const Before& before, const EnqueueReply& reply, Store& store, bool exact);
   void saw(const TakeRequest& request, const std::vector<Taken>& taken, Store& store);
@@ -30,16 +30,16 @@ class Ledger {
   void saw(const MoveRequest& request, const Before& before, const MoveReply& reply, Instant now, bool exact);
   void saw(const DeadLetterActionRequest& wish, const DeadLetterActionReply& moved, Store& store);
 
-  // --- what it did not live to answer, and may have done
+  // --- requests without a reply, which may have taken effect
   void unanswered(const SettleRequest& request);
   void unanswered(const MoveRequest& request);
 
-  // --- what callers and workers did
+  // --- actions of callers and workers
   void effect_started(const Won& won);
-  // An effect acts while it believes that its lease is good.
+  // An effect acts while its owner believes that the lease is valid.
   void effect_acts(const Won& won, const Life& life, Duration last_forward_jump);
-  void heard_replay(const ClaimRequest& request, const Run& run);
-  void heard_ran(const Run& run);
+  void caller_got_replay(const ClaimRequest& request, const Run& run);
+  void caller_got_outcome(const Run& run);
 
   // --- the whole store
   void scan(Store& store, const Retention& retention);
@@ -56,28 +56,28 @@ class Ledger {
     RunId run;
     KeyId key;
     ClaimId claim;
-    Instant lease_until;   // as the store promised
+    Instant lease_until;   // from the store's reply
     Duration issued_at{};  // virtual time
     bool ended = false;    // its settle was accepted
     bool started = false;  // an effect ran under it
   };
   struct Known {
     Run last;
-    std::map<std::uint32_t, std::uint32_t> tries;        // by generation
-    std::map<std::uint32_t, std::uint32_t> extra_tries;  // releases and reruns by hand
-    std::set<std::uint32_t> completed;                   // generations
-    std::optional<Bytes> result;                         // that was accepted
-    std::vector<Bytes> unheard;                          // that may have been accepted
-    std::map<std::uint32_t, std::uint32_t> retries;      // that were allowed, by generation
-    std::map<std::uint32_t, std::vector<RunId>> after;   // by generation
+    std::map<std::uint32_t, std::uint32_t> attempts;        // by generation
+    std::map<std::uint32_t, std::uint32_t> extra_attempts;  // by releases and operators' reruns
+    std::set<std::uint32_t> completed;                      // generations
+    std::optional<Bytes> result;                            // the accepted one
+    std::vector<Bytes> possible_results;                    // of settles without a reply
+    std::map<std::uint32_t, std::uint32_t> retries;         // allowed, by generation
+    std::map<std::uint32_t, std::vector<RunId>> after;      // by generation
     bool purged = false;
   };
 
   static KeyId key_of(const Run& run);
-  void moved_by_hand(const Move& move, const Run& run);
-  void issued(const Won& won, Instant now, bool was_held_before);
-  static std::uint32_t find_retries(const Known& seen, const Run& run);
-  void look(const Run& run);
+  void acted_on(const Move& move, const Run& run);
+  void issued(const Won& won, Instant now, bool is_repeat);
+  static std::uint32_t allowed_retries(const Known& seen, const Run& run);
+  void observe(const Run& run);
   void completed(const Run& run, const Bytes& result);
   Known& known(const Run& run);
   bool is_newest(RunId run, Fence fence) const;

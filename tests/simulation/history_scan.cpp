@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "simulation/ledger.hpp"
+#include "simulation/history.hpp"
 
 namespace latchkey::sim {
 namespace {
@@ -10,7 +10,7 @@ std::string full_name(const Run& run) {
          ", " + std::string(to_string(run.status())) + ")";
 }
 
-// Said in other words than may_purge() does.
+// Written independently of may_purge(), so that a mistake there is found.
 bool may_be_gone(const Run& run, const Retention& retention, Instant now) {
   if (run.is_open()) return false;
   if (run.as<Failed>()) return now - run.settled_at() >= retention.failed;
@@ -20,8 +20,8 @@ bool may_be_gone(const Run& run, const Retention& retention, Instant now) {
 
 }  // namespace
 
-// Acknowledged means kept: whatever was ever said of a run, it is found, as it was said or later, or may be purged.
-void Ledger::scan(Store& store, const Retention& retention) {
+// An acknowledged run is never lost: it is found in its last observed state or a later one, or it may be purged.
+void History::scan(Store& store, const Retention& retention) {
   std::set<RunId> found;
   ListQuery query{.limit = 1000};
   do {
@@ -30,21 +30,22 @@ void Ledger::scan(Store& store, const Retention& retention) {
     if (!page) return;
     for (const Run& run : page->runs) {
       found.insert(run.id());
-      look(run);
+      observe(run);
     }
     query.cursor = page->next;
   } while (!query.cursor.empty());
   const Instant now = store.now();
   for (auto& [id, seen] : runs_) {
     if (found.contains(id) || seen.purged) continue;
-    // What it was last seen as may be old: a failed run may have been opened again and settled since.
-    check(may_be_gone(seen.last, retention, now) || !seen.last.is_settled(), "gone too early: " + full_name(seen.last));
+    // The last observed state may be old: a failed run may have been reopened and settled since.
+    check(may_be_gone(seen.last, retention, now) || !seen.last.is_settled(),
+          "purged too early: " + full_name(seen.last));
     seen.purged = true;
   }
 }
 
-// Every failed generation has exactly one dead letter, and nobody purges what was not read.
-void Ledger::check_dead_letters(Store& store) {
+// Every failed generation is in exactly one dead letter, and no run with an unacknowledged dead letter is purged.
+void History::check_dead_letters(Store& store) {
   const auto page = store.list_dead_letters({.with_acknowledged = true, .limit = 10'000});
   check(page.has_value(), "dead letters cannot be listed");
   std::map<std::pair<RunId, std::uint32_t>, int> members;
@@ -55,7 +56,8 @@ void Ledger::check_dead_letters(Store& store) {
     for (const DeadLetterMember& member : *listed) {
       members[{member.run, member.generation}] += 1;
       const auto run = store.find(std::nullopt, member.run);
-      check(entry.acknowledged_at || (run && *run), "purged with an unread dead letter: " + to_string(member.run));
+      check(entry.acknowledged_at || (run && *run),
+            "purged with an unacknowledged dead letter: " + to_string(member.run));
       check(!run || !*run || (*run)->head->tenant == entry.tenant, "a dead letter of another tenant's run");
     }
   }
@@ -64,7 +66,7 @@ void Ledger::check_dead_letters(Store& store) {
     const auto run = store.find(std::nullopt, id);
     if (!run || !*run) continue;
     const std::uint32_t failed = (*run)->generation - ((*run)->as<Failed>() ? 0 : 1);
-    // Latchkey's own may have been cancelled before a person opened them again.
+    // A follow-up may have been cancelled before an operator reopened it.
     const bool any = (*run)->head->made_by == MadeBy::latchkey;
     for (std::uint32_t generation = any ? (*run)->generation : 1; generation <= failed; ++generation)
       check(members.contains({id, generation}),
@@ -72,8 +74,8 @@ void Ledger::check_dead_letters(Store& store) {
   }
 }
 
-// A job that still waits must have something to wait for.
-void Ledger::check_waits(const Run& waiting, Store& store) {
+// A waiting job must have a predecessor that can still release it.
+void History::check_waits(const Run& waiting, Store& store) {
   const std::vector<RunId>& after = known(waiting).after[waiting.generation];
   if (after.empty()) return;
   const bool wanting = std::ranges::any_of(after, [&](const RunId& id) {
