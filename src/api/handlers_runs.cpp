@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kWaitMax = 60'000;
 constexpr std::uint32_t kPageMax = 500;
 
-void send_run(const Engine& engine, Answer& answer, const Result<std::optional<Run>>& found) {
+void send_found_run(const Engine& engine, Answer& answer, const Result<std::optional<Run>>& found) {
   if (!found) return answer.send_error(found.error());
   if (!*found) return answer.send_error({Code::NOT_FOUND, ""});
   answer.send_json(200, wire::to_json(**found, wire::Payloads::all, engine.find_progress(**found).value_or("")));
@@ -84,10 +84,10 @@ void find_run(RunContext& context, Call call) {
                     wait = Duration{*wait_ms}](Answer& answer) mutable {
     const auto found = context.engine.store().find(tenant, id);
     if (wait == Duration{0} || !found || !*found || (*found)->is_settled())
-      return send_run(context.engine, answer, found);
+      return send_found_run(context.engine, answer, found);
     context.waiters.add(std::move(tenant), id, wait,
                         [&engine = context.engine, answer = std::move(answer)](
-                            const Result<std::optional<Run>>& run) mutable { send_run(engine, answer, run); });
+                            const Result<std::optional<Run>>& run) mutable { send_found_run(engine, answer, run); });
   });
 }
 

@@ -8,7 +8,7 @@
 namespace latchkey {
 namespace {
 
-constexpr Duration kRetryDelay = std::chrono::milliseconds{100};
+constexpr Duration kHeartbeatRetryDelay = std::chrono::milliseconds{100};
 
 }  // namespace
 
@@ -49,7 +49,7 @@ Task<void> Heartbeat::beat_on(SideEffect& effect) {
   while (!lost_) {
     co_await clock_.wait(pause);
     const bool extended = co_await beat();
-    pause = extended ? lease_ / 3 : std::min(kRetryDelay, lease_ / 3);
+    pause = extended ? lease_ / 3 : std::min(kHeartbeatRetryDelay, lease_ / 3);
     stop_if_needed(effect);
   }
 }
