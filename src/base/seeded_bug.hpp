@@ -33,8 +33,8 @@
   X(cached_replay_any_fingerprint) /* the cache answers another request */                \
   X(cached_replay_not_counted)     /* why did it not run? nobody knows */                 \
   X(call_without_key_forgotten)    /* a job without a key, asked again, is made twice */  \
-  X(dead_letter_action_on_later_failure)    /* a dead letter's move of what failed again since */  \
-  X(dead_letter_step_not_recorded)      /* nobody knows who retried it */                      \
+  X(action_on_later_failure)       /* a dead letter's action on a later failure */         \
+  X(dead_letter_step_not_recorded) /* no record of the operator who retried it */         \
   X(reopening_ignores_retries)     /* a new generation has the first call's tries */      \
   X(move_before_time)              /* by hand, on a run that time has ended */
 
@@ -48,7 +48,7 @@
   X(split_drops_a_page)           /* a page's second half is not written */                   \
   X(filter_ignores_merges)        /* a merged key is said to be new */                        \
   X(filter_scan_skips_a_page)     /* the same, of what was there before */                    \
-  X(rollback_skips_ready_index)        /* a job is thought taken */
+  X(rollback_skips_the_index)     /* a job is thought taken */
 
 #define LK_SEEDED_POSTGRES_BUGS(X)                                                 \
   X(unknown_commit_tried_again) /* what may have been kept is applied once more */ \
