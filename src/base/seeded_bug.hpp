@@ -33,7 +33,7 @@
   X(cached_replay_any_fingerprint) /* the cache answers another request */                \
   X(cached_replay_not_counted)     /* why did it not run? nobody knows */                 \
   X(call_without_key_forgotten)    /* a job without a key, asked again, is made twice */  \
-  X(action_on_later_failure)       /* a dead letter's action on a later failure */         \
+  X(action_on_later_failure)       /* a dead letter's action on a later failure */        \
   X(dead_letter_step_not_recorded) /* no record of the operator who retried it */         \
   X(reopening_ignores_retries)     /* a new generation has the first call's tries */      \
   X(move_before_time)              /* by hand, on a run that time has ended */
