@@ -33,7 +33,7 @@ MemberActionReply refuse_reopened(Applying with, const DeadLetterActionRequest& 
 MemberActionReply act_on_member(Applying with, const DeadLetterActionRequest& request, const DeadLetterMember& member) {
   const auto run = with.tables.find(member.run);
   if (!run) return {member.run, false, Error{Code::NOT_FOUND, "the run is gone"}};
-  if (run->generation != member.generation && !LK_SEEDED(dead_letter_action_on_later_failure))
+  if (run->generation != member.generation && !LK_SEEDED(action_on_later_failure))
     return refuse_reopened(with, request, member, *run);
   const MoveReply reply = apply_move(with, {std::nullopt, member.run, request.move});
   if (const auto* error = std::get_if<Error>(&reply)) return {member.run, false, *error};

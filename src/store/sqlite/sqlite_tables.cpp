@@ -152,7 +152,7 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
 void SqliteTables::rollback() {
   // After some errors SQLite has already rolled back.
   sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-  if (LK_SEEDED(rollback_skips_ready_index)) changes_.clear();
+  if (LK_SEEDED(rollback_skips_the_index)) changes_.clear();
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     open_runs_.erase(change->seq);
     if (change->after) ready_index_.remove(*change->after);
