@@ -12,15 +12,15 @@ class AfterCommit : public PostgresStores {
   // Enqueues one job without a key while another session locks the table `states`, which such a job does not use.
   void enqueue_beside_table_lock(const std::string& setting) {
     const auto store = open(url() + "?options=-c%20" + setting);
-    PgClient hand(url());
-    hand.execute("BEGIN; LOCK TABLE latchkey.states IN ACCESS EXCLUSIVE MODE");
+    PgClient admin(url());
+    admin.execute("BEGIN; LOCK TABLE latchkey.states IN ACCESS EXCLUSIVE MODE");
     EnqueueRequest job;
     job.function = "f";
     const auto replies =
         await_result<std::vector<EnqueueReply>>([&](auto done) { store->enqueue({job}, std::move(done)); });
     EXPECT_TRUE(replies) << to_string(replies.error());
-    EXPECT_EQ(hand.ask_one("SELECT count(*) FROM latchkey.runs"), "1");
-    hand.execute("COMMIT");
+    EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.runs"), "1");
+    admin.execute("COMMIT");
   }
 };
 

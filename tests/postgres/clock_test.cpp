@@ -33,7 +33,7 @@ class PostgresClock : public ::testing::Test {
     return std::move(*opened);
   }
   Instant server_now() {
-    return from_ms(std::stoll(hand_.ask_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")));
+    return from_ms(std::stoll(admin_.ask_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")));
   }
   void set_server(Duration offset) {
     const Instant before = server_now();
@@ -60,7 +60,7 @@ class PostgresClock : public ::testing::Test {
   SystemRandom random_;
   PgCluster server_;
   std::unique_ptr<PostgresStore> store_ = open();
-  PgClient hand_{server_.url()};
+  PgClient admin_{server_.url()};
 };
 
 TEST_F(PostgresClock, StepBackMovesNoDeadline) {
@@ -74,7 +74,7 @@ TEST_F(PostgresClock, StepBackMovesNoDeadline) {
   const Instant before = store_->now();
   set_server(-1h);
   const auto opened_after = open();
-  hand_.execute("SET app.current_tenant = 'default'");
+  admin_.execute("SET app.current_tenant = 'default'");
 
   Fence last = std::max({leased.fence, done.fence, taken.fence});
   int number = 0;
@@ -96,10 +96,10 @@ TEST_F(PostgresClock, StepBackMovesNoDeadline) {
       Verbs(*one).enqueue({.function = "now"});
       EXPECT_TRUE(soon([&] { return take(*another, "now").size() == 1; })) << name;
     }
-    hand_.execute("SELECT latchkey.enqueue('now')");
+    admin_.execute("SELECT latchkey.enqueue('now')");
     EXPECT_TRUE(soon([&] { return take(*one, "now").size() == 1; })) << name << ": enqueued by a user's transaction";
   }
-  EXPECT_EQ(hand_.ask_one("SELECT status FROM latchkey.begin_run('f', 'leased')"), "busy");
+  EXPECT_EQ(admin_.ask_one("SELECT status FROM latchkey.begin_run('f', 'leased')"), "busy");
 
   const auto extended = std::get<Extended>(Verbs(*opened_after).extend({{}, leased.run.id(), leased.fence, 2h}));
   EXPECT_GT(extended.lease_until, leased.lease_until);
@@ -149,7 +149,7 @@ TEST_F(PostgresClock, StoresShareTheHighestTime) {
   const auto later = open();
   EXPECT_LT(std::chrono::abs(store_->now() - later->now()), 10s);
   // An idle store still writes its time to the database.
-  const auto mark = [&] { return std::stoll(hand_.ask_one("SELECT last_value FROM latchkey.clock")); };
+  const auto mark = [&] { return std::stoll(admin_.ask_one("SELECT last_value FROM latchkey.clock")); };
   const auto marked = mark();
   EXPECT_TRUE(soon([&] { return mark() > marked; }));
 }

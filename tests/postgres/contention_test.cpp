@@ -354,7 +354,7 @@ TEST_F(ContentionWithinCall, JobsOfOneKeyStayInOrder) {
 }
 
 // The store finds the locked key of a follow-up only when it settles the run. Neither the call nor its batch waits.
-TEST_F(ContentionWithinCall, LockedFollowUpDelaysOnlyItsRun) {
+TEST_F(ContentionWithinCall, LockedFollowUpDelaysOneRun) {
   const auto won = win({"1", "2", "3"});
   PgClient blocker = user();
   blocker.execute("BEGIN; SELECT latchkey.begin_run('f', 'k')");

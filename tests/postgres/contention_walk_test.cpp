@@ -117,8 +117,8 @@ class ContentionWalk : public PgWalk {
     const auto state_after = [&](End end, auto begin) {
       const auto scene = set_scene();
       play(*scene, end, begin);
-      EXPECT_EQ(hand_.ask_one(kMiscounted), "0");
-      return hand_.ask_one(kSnapshot);
+      EXPECT_EQ(admin_.ask_one(kMiscounted), "0");
+      return admin_.ask_one(kSnapshot);
     };
     const auto nothing = [] {};
     const std::string undisturbed[] = {state_after(kEnds[0], nothing), state_after(kEnds[1], nothing)};

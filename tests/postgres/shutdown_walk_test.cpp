@@ -86,7 +86,7 @@ class ShutdownWalk : public PostgresStores {
     for (std::size_t i = 0; i < silences.size(); ++i)
       played.push_back(std::async(std::launch::async, [&, i] { return play(silences[i], key_of(i)); }));
     std::vector<Ending> endings;
-    PgClient hand(url());
+    PgClient admin(url());
     for (std::size_t i = 0; i < silences.size(); ++i) {
       const Silence& silence = silences[i];
       SCOPED_TRACE("fault at " + std::to_string(static_cast<int>(silence.at)) + " number " +
@@ -96,11 +96,11 @@ class ShutdownWalk : public PostgresStores {
       if (ending.outcome != Outcome::unknown)
         EXPECT_NE(ending.outcome == Outcome::changed, ending.changed_after) << "the reply or the retry is wrong";
       const std::string name = "'" + key_of(i) + "'";
-      EXPECT_EQ(hand.ask_one("SELECT count(*) FROM latchkey.runs WHERE function = 'next' AND input = " + name), "2")
+      EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.runs WHERE function = 'next' AND input = " + name), "2")
           << "the follow-ups of one settlement, once";
-      EXPECT_EQ(hand.ask_one("SELECT convert_from(s.result, 'UTF8') FROM latchkey.all_states s JOIN latchkey.runs r "
-                             "USING (seq) WHERE r.key = " +
-                             name),
+      EXPECT_EQ(admin.ask_one("SELECT convert_from(s.result, 'UTF8') FROM latchkey.all_states s JOIN latchkey.runs r "
+                              "USING (seq) WHERE r.key = " +
+                              name),
                 "r");
     }
     return endings;

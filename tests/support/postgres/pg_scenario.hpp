@@ -10,7 +10,7 @@
 
 namespace latchkey {
 
-class Story {
+class Scenario {
  public:
   // `snapshot` describes the database as text; the scenario calls it after each part with many changes. `other` is
   // another store on the same database, which purges at the same time.
