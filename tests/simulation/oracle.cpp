@@ -91,7 +91,7 @@ std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& req
   const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
     return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request did not get KEY_REUSED");
-  if (row.standing == KeyState::running && latest->as<Running>()->claim == request.claim) {
+  if (row.state == KeyState::running && latest->as<Running>()->claim == request.claim) {
     const auto* won = std::get_if<Won>(&reply);
     return won && won->fence == latest->fence ? "" : text_of(row, "a repeated claim did not get its own run");
   }

@@ -129,7 +129,7 @@ std::string SimPostgres::find_contradiction() {
 
 // Except with `late`, no COMMIT is on its way to the server afterwards.
 void SimPostgres::arm(std::vector<FaultHow> ways) {
-  static constexpr FaultAt kPoints[] = {FaultAt::flight_asked, FaultAt::commit_asked, FaultAt::commit_answered};
+  static constexpr FaultAt kPoints[] = {FaultAt::flight_request, FaultAt::commit_request, FaultAt::commit_reply};
   proxy_->arm({.at = kPoints[dice_.below(std::size(kPoints))],
                .how = ways[dice_.below(ways.size())],
                .after = dice_.below(2),
@@ -163,7 +163,7 @@ void SimPostgres::crash() {
   spdlog::set_level(spdlog::level::off);  // a crashed server logs nothing
   const bool is_silent = proxy_ && dice_.one_in(4);
   if (is_silent) {
-    arm({FaultHow::swallow});
+    arm({FaultHow::blackhole});
     queue_->submit_commands();
     silence_server();
   } else if (!dice_.one_in(3)) {

@@ -19,8 +19,8 @@ class SqlRepeat : public SqlTest, public ::testing::WithParamInterface<RepeatRow
 
   // Stores the row's run, moved to the database's current time. Future instants are an hour away, so that a slow
   // machine does not reach them.
-  std::optional<Run> put(KeyState standing) {
-    auto run = stand(standing);
+  std::optional<Run> put(KeyState state) {
+    auto run = make_run_in(state);
     if (!run) return run;
     Run moved = moved_in_time(*run, database_now(admin) - kNoon);
     if (auto* queued = std::get_if<Queued>(&moved.state); queued && state == KeyState::queued_claim_not_due)
@@ -83,8 +83,8 @@ TEST_P(SqlRepeat, BeginRun) {
       break;
   }
   if (said[0] != "won") EXPECT_EQ(said[3], std::nullopt) << "a refused caller got a fence";
-  if (row.standing == KeyState::lapsed_hold) EXPECT_EQ(run->status(), Status::in_doubt);
-  if (row.standing == KeyState::lapsed_job_rerun) EXPECT_EQ(run->as<Queued>()->by, QueuedBy::lease_end);
+  if (row.state == KeyState::lapsed_hold) EXPECT_EQ(run->status(), Status::in_doubt);
+  if (row.state == KeyState::lapsed_job_rerun) EXPECT_EQ(run->as<Queued>()->by, QueuedBy::lease_end);
 }
 
 TEST_P(SqlRepeat, Enqueue) {

@@ -58,7 +58,7 @@ TEST_F(SqlSettleTwice, LostCommitReplyLeavesOneEffect) {
       }
       // The program lives, and sends that transaction again.
       Sql again = connect(role_);
-      const bool was_committed = at == FaultAt::commit_answered;
+      const bool was_committed = at == FaultAt::commit_reply;
       EXPECT_EQ(pay(again, won), was_committed ? "ALREADY_SETTLED" : "paid");
       EXPECT_EQ(pay(again, won), "ALREADY_SETTLED");
       EXPECT_EQ(effects(), "1");

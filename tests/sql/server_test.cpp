@@ -282,7 +282,7 @@ TEST_F(SqlServer, EveryTransactionSetsARoleUnderPolicies) {
   }
   hide_from("engine", "true");
   std::vector<std::size_t> done_now = work(*stores[1]);  // a store searches all jobs once a second
-  EXPECT_TRUE(comes_true([&] { return done_now[2] > 0 || (done_now[2] = work(*stores[1])[2]) > 0; }));
+  EXPECT_TRUE(wait_until([&] { return done_now[2] > 0 || (done_now[2] = work(*stores[1])[2]) > 0; }));
   EXPECT_EQ(done_now, (std::vector<std::size_t>{1, 1, 1})) << "a run to sweep, a run to purge, a job";
 }
 
