@@ -214,6 +214,7 @@ TEST_F(Notifications, ClaimAndSettleDoNotNotify) {
 
 // C5, C8: a dead letter notifies when it is inserted and each time it is updated. The payload has tenant and function
 // only.
+// covers: C5
 TEST_F(Notifications, DeadLetterNotifiesOnInsertAndUpdate) {
   fail_one("a");
   wait_for("dead_letter_inserted", 1);
