@@ -29,7 +29,7 @@ Written by `make coverage-page` from [coverage.txt](coverage.txt) and from the t
 - **partly**: the cell names the missing part.
 - *not yet*: no part of it that a user could rely on.
 
-The tests are the most telling ones, as `Suite.Name`; conformance tests run on every store.
+Up to three tests are named for each, as `Suite.Name`; conformance tests run on every store.
 """
 
 
