@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRounds = 6, kDeadInRound = 2000, kJobs = 20, kSingles = 250;
 // Allows for page splits and higher indexes.
-constexpr double kPagesMore = 10;
+constexpr double kExtraPages = 10;
 
 // A store scans all due jobs once a second, and otherwise from its mark. This clock never advances, so the store scans
 // from its mark after the first take.
@@ -99,7 +99,7 @@ TEST_F(OldSnapshot, DeadBlocksDoNotSlowJobs) {
     std::cout << what.substr(0, 300) << "\n";
     // Only the deadline poll and sweeps query the next deadline; no batch of jobs waits for it.
     if (what.find("SELECT least(") != std::string::npos) continue;
-    EXPECT_LE(pages.back(), pages.front() + kPagesMore)
+    EXPECT_LE(pages.back(), pages.front() + kExtraPages)
         << what << "\nafter " << kDeadInRound << " more dead rows per round";
   }
   EXPECT_GE(rounds.size(), 8u);

@@ -61,12 +61,12 @@ std::vector<SettleReply> settle_jobs(Store& store, const std::vector<Taken>& tak
   return replies;
 }
 
-std::vector<Taken> TableFiller::take(const std::string& function) { return take_jobs(store_, {function}, kBatch); }
+std::vector<Taken> TableFiller::take(const std::string& function) { return take_jobs(store_, {function}, kFillBatch); }
 
 void TableFiller::settle(const std::vector<Taken>& taken, const Ending& ending) { settle_jobs(store_, taken, ending); }
 
 void TableFiller::fill_history(int count) {
-  const int size = std::min(count, kBatch);
+  const int size = std::min(count, kFillBatch);
   for (int made = 0; made < count; made += size) {
     // Half of the batches have keys, so that there are as many keys as runs of one kind.
     const auto key = [&](bool with) { return with ? std::to_string(count) + "." + std::to_string(made) + "/" : ""; };
@@ -86,7 +86,7 @@ void TableFiller::fill_history(int count) {
 }
 
 void TableFiller::fill_blocks(int count) {
-  const int size = std::min(count, kBatch);
+  const int size = std::min(count, kFillBatch);
   for (int made = 0; made < count; made += size) {
     // Neighbours with different priorities do not share a block.
     const auto make = [&](const std::string& function, const std::string& tenant, Duration delay) {
@@ -105,8 +105,8 @@ void TableFiller::fill_blocks(int count) {
 }
 
 void TableFiller::churn_blocks(int count) {
-  for (int made = 0; made < count; made += kBatch) {
-    enqueue_jobs(store_, single_jobs_of("work", "play", kBatch / 2));
+  for (int made = 0; made < count; made += kFillBatch) {
+    enqueue_jobs(store_, single_jobs_of("work", "play", kFillBatch / 2));
     settle(take("work"), Complete{"", {}});
     settle(take("play"), Complete{"", {}});
   }
