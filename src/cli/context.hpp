@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "cli/exit_codes.hpp"
-#include "cli/status_line.hpp"
+#include "cli/terminal/status_line.hpp"
 
 namespace latchkey {
 

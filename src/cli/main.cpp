@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cli/commands.hpp"
+#include "cli/command_line.hpp"
 
 namespace {
 

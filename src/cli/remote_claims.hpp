@@ -1,5 +1,5 @@
-// RemoteClaims: claims through a server's API. A caller may retry every call after REPLY_LOST: a claim carries its claim
-// id and a settle its fence. Not safe from two threads.
+// RemoteClaims: claims through a server's API. A caller may retry every call after REPLY_LOST: a claim carries its
+// claim id and a settle its fence. Not safe from two threads.
 #pragma once
 
 #include "cli/blocking_claims.hpp"

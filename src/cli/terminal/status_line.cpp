@@ -1,4 +1,4 @@
-#include "cli/status_line.hpp"
+#include "cli/terminal/status_line.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <ostream>
 #include <utility>
 
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 
 namespace latchkey {
 namespace {

@@ -1,10 +1,10 @@
-#include "cli/migrate_report.hpp"
+#include "cli/terminal/migrate_report.hpp"
 
 #include <fmt/format.h>
 
 #include <ostream>
 
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 #include "wire/json_out.hpp"
 
 namespace latchkey {

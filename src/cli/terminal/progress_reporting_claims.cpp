@@ -1,4 +1,4 @@
-#include "cli/progress_reporting_claims.hpp"
+#include "cli/terminal/progress_reporting_claims.hpp"
 
 #include <fmt/format.h>
 

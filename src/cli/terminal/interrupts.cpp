@@ -1,4 +1,4 @@
-#include "cli/interrupts.hpp"
+#include "cli/terminal/interrupts.hpp"
 
 #include <poll.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ int block_and_open() {
   sigset_t wanted;
   ::sigemptyset(&wanted);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    struct sigaction action{};
+    struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) ::sigaddset(&wanted, signal);
   }

@@ -1,4 +1,4 @@
-#include "cli/move_command.hpp"
+#include "cli/commands/move.hpp"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 
 #include "base/hex.hpp"
 #include "cli/connection_options.hpp"
-#include "cli/interrupts.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal/interrupts.hpp"
+#include "cli/terminal/table.hpp"
 #include "pg/dsn.hpp"
 #include "server/address_file.hpp"
 #include "server/settings.hpp"

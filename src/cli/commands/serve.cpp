@@ -1,4 +1,4 @@
-#include "cli/serve_command.hpp"
+#include "cli/commands/serve.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>

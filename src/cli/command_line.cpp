@@ -1,4 +1,4 @@
-#include "cli/commands.hpp"
+#include "cli/command_line.hpp"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,15 @@
 #include <ostream>
 
 #include "base/suggest.hpp"
-#include "cli/completion_command.hpp"
-#include "cli/dlq_command.hpp"
-#include "cli/key_command.hpp"
-#include "cli/migrate_command.hpp"
-#include "cli/move_command.hpp"
-#include "cli/run_command.hpp"
-#include "cli/runs_command.hpp"
-#include "cli/serve_command.hpp"
-#include "cli/token_command.hpp"
+#include "cli/commands/completion.hpp"
+#include "cli/commands/dlq.hpp"
+#include "cli/commands/key.hpp"
+#include "cli/commands/migrate.hpp"
+#include "cli/commands/move.hpp"
+#include "cli/commands/run.hpp"
+#include "cli/commands/runs.hpp"
+#include "cli/commands/serve.hpp"
+#include "cli/commands/token.hpp"
 
 namespace latchkey {
 namespace {

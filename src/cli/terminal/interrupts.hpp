@@ -38,7 +38,8 @@ class Interrupts {
 // `insist` is called ten times a second.
 class InterruptWatch {
  public:
-  explicit InterruptWatch(std::function<void(int signal)> handler, std::function<void()> insist = [] {});
+  explicit InterruptWatch(
+      std::function<void(int signal)> handler, std::function<void()> insist = [] {});
   // No call of the handler is under way, or begins, once this returns.
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;

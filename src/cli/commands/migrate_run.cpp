@@ -1,4 +1,4 @@
-#include "cli/migrate_run.hpp"
+#include "cli/commands/migrate_run.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <ostream>
 #include <set>
 
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 #include "migrate/live_servers.hpp"
 #include "migrate/own_schema.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/clock.hpp"
-#include "cli/status_line.hpp"
+#include "cli/terminal/status_line.hpp"
 #include "effects/command.hpp"
 #include "engine/run_once.hpp"
 

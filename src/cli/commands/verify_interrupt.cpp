@@ -1,4 +1,4 @@
-#include "cli/verify_interrupt.hpp"
+#include "cli/commands/verify_interrupt.hpp"
 
 #include <ostream>
 

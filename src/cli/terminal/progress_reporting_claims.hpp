@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "cli/run_report.hpp"
+#include "cli/terminal/run_report.hpp"
 #include "store/store.hpp"
 
 namespace latchkey {

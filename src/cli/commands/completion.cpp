@@ -1,4 +1,4 @@
-#include "cli/completion_command.hpp"
+#include "cli/commands/completion.hpp"
 
 #include <fmt/format.h>
 

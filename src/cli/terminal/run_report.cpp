@@ -1,4 +1,4 @@
-#include "cli/run_report.hpp"
+#include "cli/terminal/run_report.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "cli/migrate_options.hpp"
+#include "cli/commands/migrate_options.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <charconv>
 #include <ostream>
 
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 
 namespace latchkey {
 

@@ -1,4 +1,4 @@
-#include "cli/dlq_command.hpp"
+#include "cli/commands/dlq.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include "base/utf8.hpp"
 #include "cli/listing.hpp"
 #include "cli/resolve_options.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 #include "wire/json_out.hpp"
 #include "wire/run_json.hpp"
 #include "wire/run_reader.hpp"

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "cli/interrupts.hpp"
+#include "cli/terminal/interrupts.hpp"
 #include "migrate/verify.hpp"
 
 namespace latchkey {

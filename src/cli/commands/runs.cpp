@@ -1,14 +1,14 @@
-#include "cli/runs_command.hpp"
+#include "cli/commands/runs.hpp"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "cli/commands/runs_watch.hpp"
 #include "cli/listing.hpp"
 #include "cli/resolve_options.hpp"
-#include "cli/runs_watch.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 #include "wire/json_out.hpp"
 #include "wire/run_json.hpp"
 

@@ -1,4 +1,4 @@
-#include "cli/key_command.hpp"
+#include "cli/commands/key.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

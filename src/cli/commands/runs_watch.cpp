@@ -1,4 +1,4 @@
-#include "cli/runs_watch.hpp"
+#include "cli/commands/runs_watch.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "cli/listing.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 #include "wire/run_json.hpp"
 
 namespace latchkey {

@@ -1,4 +1,4 @@
-#include "cli/migrate_command.hpp"
+#include "cli/commands/migrate.hpp"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <ostream>
 
+#include "cli/commands/migrate_run.hpp"
+#include "cli/commands/verify_interrupt.hpp"
 #include "cli/connection_options.hpp"
-#include "cli/migrate_run.hpp"
-#include "cli/verify_interrupt.hpp"
 #include "migrate/new_migration.hpp"
 #include "migrate/sql_script.hpp"
 #include "migrate/verify.hpp"

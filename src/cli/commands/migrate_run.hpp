@@ -1,7 +1,7 @@
 // `latchkey migrate up | down | accept`: what changes a database. Throws MigrationError.
 #pragma once
 
-#include "cli/migrate_options.hpp"
+#include "cli/commands/migrate_options.hpp"
 
 namespace latchkey {
 

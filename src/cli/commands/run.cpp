@@ -1,4 +1,4 @@
-#include "cli/run_command.hpp"
+#include "cli/commands/run.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -12,10 +12,10 @@
 
 #include "cli/connection_options.hpp"
 #include "cli/embedded_claims.hpp"
-#include "cli/interrupts.hpp"
-#include "cli/progress_reporting_claims.hpp"
 #include "cli/remote_claims.hpp"
-#include "cli/run_report.hpp"
+#include "cli/terminal/interrupts.hpp"
+#include "cli/terminal/progress_reporting_claims.hpp"
+#include "cli/terminal/run_report.hpp"
 #include "effects/command.hpp"
 #include "engine/run_once.hpp"
 #include "engine/validate.hpp"

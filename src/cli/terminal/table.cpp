@@ -1,4 +1,4 @@
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 
 #include <fmt/format.h>
 #include <simdjson.h>

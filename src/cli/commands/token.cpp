@@ -1,4 +1,4 @@
-#include "cli/token_command.hpp"
+#include "cli/commands/token.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <ostream>
 
 #include "cli/listing.hpp"
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 #include "engine/validate.hpp"
 #include "wire/json_out.hpp"
 #include "wire/run_json.hpp"

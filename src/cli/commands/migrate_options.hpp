@@ -7,7 +7,7 @@
 
 #include "cli/cli_fwd.hpp"
 #include "cli/context.hpp"
-#include "cli/migrate_report.hpp"
+#include "cli/terminal/migrate_report.hpp"
 #include "migrate/runner.hpp"
 
 namespace latchkey {
