@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/time.hpp"
 #include "pg/dsn.hpp"
@@ -67,13 +66,8 @@ Result<std::string> ConnectionOptions::find_server() const {
                   ServerAddressFile::path_in(data_dir) + ")");
 }
 
-std::string ConnectionOptions::read_token() const {
-  if (!token.empty() || data_dir.empty()) return token;
-  std::ifstream file(data_dir + "/admin.key");
-  std::string line;
-  std::getline(file, line);
-  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
-  return line;
+ServerLogin ConnectionOptions::login() const {
+  return {.token = token, .key_file = data_dir.empty() ? "" : data_dir + "/admin.key", .tenant = tenant};
 }
 
 Result<void> ConnectionOptions::prepare() const {

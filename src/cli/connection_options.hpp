@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "cli/cli_fwd.hpp"
+#include "client/remote_server.hpp"
 #include "model/decide.hpp"
 
 namespace latchkey {
@@ -19,8 +20,7 @@ struct ConnectionOptions {
   std::optional<std::string> tenant;  // none: `default` for claims, every tenant for lists
 
   std::string store_file() const;
-  // What is sent as Authorization: Bearer. Empty when there is none: the server will say so.
-  std::string read_token() const;
+  ServerLogin login() const;
   // USAGE when there is no data directory.
   Result<void> check() const;
   // The server to speak to: the one that was named, or the one on PostgreSQL whose data directory this is; empty: look

@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <ostream>
 
+#include "cli/open_desk.hpp"
+
 namespace latchkey {
 
 void add_list_options(CLI::App& command, ListOptions& options) {

@@ -8,7 +8,7 @@
 #include "cli/cli_fwd.hpp"
 #include "cli/connection_options.hpp"
 #include "cli/context.hpp"
-#include "cli/desk.hpp"
+#include "client/desk.hpp"
 
 namespace latchkey {
 

@@ -11,11 +11,11 @@
 #include <ostream>
 
 #include "cli/connection_options.hpp"
-#include "cli/embedded_claims.hpp"
-#include "cli/remote_claims.hpp"
 #include "cli/terminal/interrupts.hpp"
 #include "cli/terminal/progress_reporting_claims.hpp"
 #include "cli/terminal/run_report.hpp"
+#include "client/embedded_claims.hpp"
+#include "client/remote_claims.hpp"
 #include "effects/command.hpp"
 #include "engine/run_once.hpp"
 #include "engine/validate.hpp"
@@ -77,12 +77,13 @@ Result<std::unique_ptr<BlockingClaims>> open_claims(const RunOptions& options, c
   const auto address = place.find_server();
   if (!address) return std::unexpected(address.error());
   if (!address->empty()) {
-    auto server = RemoteServer::at(*address, place, context.clock);
+    auto server = RemoteServer::at(*address, place.login(), context.clock);
     if (!server) return std::unexpected(server.error());
     return std::make_unique<RemoteClaims>(*std::move(server));
   }
   if (auto ready = place.prepare(); !ready) return std::unexpected(ready.error());
-  return std::make_unique<EmbeddedClaims>(place, options.retention, context.clock, context.random);
+  return std::make_unique<EmbeddedClaims>(place.store_file(), place.login(), options.retention, context.clock,
+                                          context.random);
 }
 
 RunOnceSettings make_settings(const RunOptions& options) {

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "cli/listing.hpp"
+#include "cli/open_desk.hpp"
 #include "cli/terminal/table.hpp"
 #include "wire/run_json.hpp"
 

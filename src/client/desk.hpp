@@ -3,12 +3,9 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "cli/connection_options.hpp"
-#include "cli/context.hpp"
 #include "store/store.hpp"
 
 namespace latchkey {
@@ -58,8 +55,5 @@ class OperatorClient {
   virtual Result<std::vector<TokenRecord>> list_tokens() = 0;
   virtual Result<void> revoke_token(const std::string& id) = 0;
 };
-
-// The server that was named, or that owns the store; else the embedded store.
-Result<std::unique_ptr<OperatorClient>> open_desk(const ConnectionOptions& place, const CliContext& context);
 
 }  // namespace latchkey

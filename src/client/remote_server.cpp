@@ -1,8 +1,9 @@
-#include "cli/remote_server.hpp"
+#include "client/remote_server.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
+#include <fstream>
 
 #include "wire/run_reader.hpp"
 
@@ -21,6 +22,15 @@ std::optional<Duration> read_retry_after(const http::ClientResponse& response) {
 
 }  // namespace
 
+std::string ServerLogin::read_token() const {
+  if (!token.empty() || key_file.empty()) return token;
+  std::ifstream file(key_file);
+  std::string line;
+  std::getline(file, line);
+  while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+  return line;
+}
+
 Error ServerReply::error() const {
   const std::string name = wire::text(body, "code");
   std::string detail = wire::text(body, "detail");
@@ -29,10 +39,10 @@ Error ServerReply::error() const {
   return {Code::INTERNAL, fmt::format("the server answered {} {} {}", status, name, detail)};
 }
 
-Result<RemoteServer> RemoteServer::at(const std::string& address, const ConnectionOptions& place, Clock& clock) {
+Result<RemoteServer> RemoteServer::at(const std::string& address, const ServerLogin& login, Clock& clock) {
   auto url = http::parse_url(address);
   if (!url) return std::unexpected(url.error());
-  return RemoteServer(http::Client(*std::move(url), clock), place.read_token(), place.tenant);
+  return RemoteServer(http::Client(*std::move(url), clock), login.read_token(), login.tenant);
 }
 
 Result<ServerReply> RemoteServer::call(std::string_view method, const std::string& target, const std::string& body,

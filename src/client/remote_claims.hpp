@@ -2,8 +2,8 @@
 // claim id and a settle its fence. Not safe from two threads.
 #pragma once
 
-#include "cli/blocking_claims.hpp"
-#include "cli/remote_server.hpp"
+#include "client/blocking_claims.hpp"
+#include "client/remote_server.hpp"
 
 namespace latchkey {
 

@@ -1,6 +1,6 @@
-#include "cli/embedded_claims.hpp"
+#include "client/embedded_claims.hpp"
 
-#include "cli/remote_claims.hpp"
+#include "client/remote_claims.hpp"
 #include "engine/suppressions.hpp"
 
 namespace latchkey {
@@ -17,7 +17,7 @@ Result<T> EmbeddedClaims::decide(Locally locally, Remotely remotely) {
   if (!owner) return std::unexpected(owner.error());
   if (!*owner && !reply) return std::unexpected(store_.explain(reply.error()));
   if (!*owner) return reply;
-  auto server = RemoteServer::at(**owner, place_, clock_);
+  auto server = RemoteServer::at(**owner, login_, clock_);
   if (!server) return std::unexpected(server.error());
   RemoteClaims claims(*std::move(server));
   return remotely(claims);

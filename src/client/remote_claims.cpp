@@ -1,4 +1,4 @@
-#include "cli/remote_claims.hpp"
+#include "client/remote_claims.hpp"
 
 #include <fmt/format.h>
 

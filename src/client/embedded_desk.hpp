@@ -1,14 +1,16 @@
-// RemoteOperatorClient: a server's API.
+// EmbeddedOperatorClient: the store in the data directory. If a server takes it over between two calls: STORE_LOCKED.
+// None is made: where there is no store, everything is NOT_FOUND.
 #pragma once
 
-#include "cli/desk.hpp"
-#include "cli/remote_server.hpp"
+#include "client/desk.hpp"
+#include "client/embedded_store.hpp"
 
 namespace latchkey {
 
-class RemoteOperatorClient final : public OperatorClient {
+class EmbeddedOperatorClient final : public OperatorClient {
  public:
-  explicit RemoteOperatorClient(RemoteServer server) : server_(std::move(server)) {}
+  EmbeddedOperatorClient(std::string file, std::optional<std::string> tenant, Clock& clock, Random& random)
+      : tenant_(std::move(tenant)), file_(std::move(file)), store_(file_, clock, random) {}
 
   Result<Page> list_runs(const ListQuery& query) override;
   Result<Run> find_run(RunId id) override;
@@ -23,7 +25,12 @@ class RemoteOperatorClient final : public OperatorClient {
   Result<void> revoke_token(const std::string& id) override;
 
  private:
-  RemoteServer server_;
+  template <class T, class Work>
+  Result<T> use(Work work);
+
+  std::optional<std::string> tenant_;
+  std::string file_;
+  EmbeddedStore store_;
 };
 
 }  // namespace latchkey

@@ -1,4 +1,4 @@
-#include "cli/embedded_store.hpp"
+#include "client/embedded_store.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

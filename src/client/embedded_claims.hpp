@@ -7,16 +7,17 @@
 
 #include <optional>
 
-#include "cli/blocking_claims.hpp"
-#include "cli/connection_options.hpp"
-#include "cli/embedded_store.hpp"
+#include "client/blocking_claims.hpp"
+#include "client/embedded_store.hpp"
+#include "client/remote_server.hpp"
+#include "model/decide.hpp"
 
 namespace latchkey {
 
 class EmbeddedClaims final : public BlockingClaims {
  public:
-  EmbeddedClaims(ConnectionOptions place, Retention retention, Clock& clock, Random& random)
-      : place_(std::move(place)), retention_(retention), clock_(clock), store_(place_.store_file(), clock, random) {}
+  EmbeddedClaims(std::string file, ServerLogin login, Retention retention, Clock& clock, Random& random)
+      : login_(std::move(login)), retention_(retention), clock_(clock), store_(std::move(file), clock, random) {}
 
   Result<ClaimReply> claim(const ClaimRequest& request) override;
   Result<std::vector<ExtendReply>> extend(const std::vector<ExtendRequest>& requests) override;
@@ -28,7 +29,7 @@ class EmbeddedClaims final : public BlockingClaims {
   Result<T> decide(Locally locally, Remotely remotely);
   void tend(Store& store, const ClaimReply& reply, const std::string& caller);
 
-  ConnectionOptions place_;
+  const ServerLogin login_;
   const Retention retention_;
   Clock& clock_;
   EmbeddedStore store_;

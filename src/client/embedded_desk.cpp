@@ -1,4 +1,4 @@
-#include "cli/embedded_desk.hpp"
+#include "client/embedded_desk.hpp"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "cli/remote_desk.hpp"
+#include "client/remote_desk.hpp"
 
 #include <fmt/format.h>
 

@@ -10,10 +10,19 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "cli/connection_options.hpp"
 #include "http/client.hpp"
 
 namespace latchkey {
+
+// What a client sends with every request.
+struct ServerLogin {
+  std::string token;                  // empty: the first line of the key file
+  std::string key_file;               // written by a server for its first administrator; empty: none
+  std::optional<std::string> tenant;  // sent as Latchkey-Tenant
+
+  // Empty when there is no token: the server rejects the request then.
+  std::string read_token() const;
+};
 
 // Good until the next call.
 struct ServerReply {
@@ -28,8 +37,8 @@ struct ServerReply {
 
 class RemoteServer {
  public:
-  // Token and tenant are the place's, `address` is where.
-  static Result<RemoteServer> at(const std::string& address, const ConnectionOptions& place, Clock& clock);
+  // Reads the token now. INVALID_ARGUMENT when the address is no http:// URL.
+  static Result<RemoteServer> at(const std::string& address, const ServerLogin& login, Clock& clock);
 
   // `tenant`: sent as Latchkey-Tenant unless empty.
   Result<ServerReply> call(std::string_view method, const std::string& target, const std::string& body = "",

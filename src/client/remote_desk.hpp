@@ -1,16 +1,14 @@
-// EmbeddedOperatorClient: the store in the data directory. If a server takes it over between two calls: STORE_LOCKED.
-// None is made: where there is no store, everything is NOT_FOUND.
+// RemoteOperatorClient: a server's API.
 #pragma once
 
-#include "cli/desk.hpp"
-#include "cli/embedded_store.hpp"
+#include "client/desk.hpp"
+#include "client/remote_server.hpp"
 
 namespace latchkey {
 
-class EmbeddedOperatorClient final : public OperatorClient {
+class RemoteOperatorClient final : public OperatorClient {
  public:
-  EmbeddedOperatorClient(const ConnectionOptions& place, Clock& clock, Random& random)
-      : tenant_(place.tenant), file_(place.store_file()), store_(file_, clock, random) {}
+  explicit RemoteOperatorClient(RemoteServer server) : server_(std::move(server)) {}
 
   Result<Page> list_runs(const ListQuery& query) override;
   Result<Run> find_run(RunId id) override;
@@ -25,12 +23,7 @@ class EmbeddedOperatorClient final : public OperatorClient {
   Result<void> revoke_token(const std::string& id) override;
 
  private:
-  template <class T, class Work>
-  Result<T> use(Work work);
-
-  std::optional<std::string> tenant_;
-  std::string file_;
-  EmbeddedStore store_;
+  RemoteServer server_;
 };
 
 }  // namespace latchkey
