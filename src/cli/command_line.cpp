@@ -7,15 +7,7 @@
 #include <ostream>
 
 #include "base/suggest.hpp"
-#include "cli/commands/completion.hpp"
-#include "cli/commands/dlq.hpp"
-#include "cli/commands/key.hpp"
-#include "cli/commands/migrate.hpp"
-#include "cli/commands/move.hpp"
-#include "cli/commands/run.hpp"
-#include "cli/commands/runs.hpp"
-#include "cli/commands/serve.hpp"
-#include "cli/commands/token.hpp"
+#include "cli/commands/commands.hpp"
 
 namespace latchkey {
 namespace {
@@ -90,15 +82,9 @@ void add_commands(CLI::App& app, const CliContext& context) {
   latchkey runs list --status running                    what is going on
   latchkey serve                                         the HTTP API on 127.0.0.1:7420
   latchkey run --help                                    more on any command)");
-  add_run_command(app, context);
-  add_serve_command(app, context);
-  add_runs_command(app, context);
-  add_dlq_command(app, context);
-  add_token_command(app, context);
-  add_migrate_command(app, context);
-  add_move_command(app, context);
-  add_key_command(app, {context.in, context.out, context.err, context.clock, context.set_exit});
-  add_completion_command(app, context);
+#define LATCHKEY_ADD(name) add_##name##_command(app, context);
+  LATCHKEY_COMMANDS(LATCHKEY_ADD)
+#undef LATCHKEY_ADD
 }
 
 void run_command_line(CLI::App& app, const std::vector<std::string>& arguments, const CliContext& context) {

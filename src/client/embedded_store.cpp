@@ -14,18 +14,19 @@ namespace latchkey {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds{10};
-// SQLite's own: keeps the log's index in memory and not in a file beside the store. Locks other readers out meanwhile.
+// A VFS of SQLite that has the index of the log in memory instead of a file. It locks other readers out.
 constexpr const char* kWithoutIndexFile = "unix-excl";
 
-// Tries it, as quotas and reserved blocks make what a file system says of itself untrue. 32 KiB: the log's index.
+// Writes a file, because quotas and reserved blocks falsify the free space that a file system reports. 32 KiB is the
+// size of the log's index.
 bool is_disk_full(const std::string& store_file) {
   const std::string folder = std::filesystem::path(store_file).parent_path().string();
   const int file = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  const auto says_full = [] { return errno == ENOSPC || errno == EDQUOT || errno == EFBIG; };
-  if (file < 0) return says_full();
+  const auto is_full_error = [] { return errno == ENOSPC || errno == EDQUOT || errno == EFBIG; };
+  if (file < 0) return is_full_error();
   static constexpr std::array<char, 32 * 1024> kNothing{};
   const ssize_t written = ::write(file, kNothing.data(), kNothing.size());
-  const bool full = written < 0 ? says_full() : static_cast<std::size_t>(written) < kNothing.size();
+  const bool full = written < 0 ? is_full_error() : static_cast<std::size_t>(written) < kNothing.size();
   ::close(file);
   return full;
 }
@@ -45,7 +46,7 @@ Result<std::optional<std::string>> EmbeddedStore::use(const std::function<void(S
   if (!store) return std::unexpected(explain(store.error()));
   lock->mark_made();
   work(**store);
-  return std::nullopt;  // the store is closed before the lock is let go
+  return std::nullopt;  // the store is closed before the lock is released
 }
 
 Error EmbeddedStore::explain(Error error) const {

@@ -1,5 +1,7 @@
-// EmbeddedStore: the store in the data directory, owned for one piece of work at a time. Takes the lock, opens, works,
-// closes, lets go; so other commands, and a server that starts, wait for milliseconds only. From any one thread.
+// EmbeddedStore: the store of a data directory, open for one piece of work at a time. Each use acquires the lock, opens
+// the store, works, closes it and releases the lock. Other commands, and a server that starts, wait for milliseconds.
+//
+// One thread at a time.
 #pragma once
 
 #include <functional>
@@ -18,11 +20,11 @@ class EmbeddedStore {
   EmbeddedStore(std::string file, Clock& clock, Random& random)
       : file_(std::move(file)), clock_(clock), random_(random) {}
 
-  // None: the work was done. An address: a server owns the store and nothing was done; ask it.
-  // STORE_LOCKED when another command did not let go within 10 s. STORE_FULL when there is no room to open it; but a
-  // store that stands in the file already is opened on a full disk too, and answers what it can without writing.
+  // Returns none after the work was done, or the address of the server that owns the store; then nothing was done.
+  // STORE_LOCKED when another command has the lock for more than 10 s. STORE_FULL when there is no room to open the
+  // store. An existing store is opened on a full disk, too, and its reads work.
   Result<std::optional<std::string>> use(const std::function<void(Store&)>& work);
-  // The error as a person can act on it: one that comes of a full disk is STORE_FULL and says whose disk.
+  // Makes an error of a full disk a STORE_FULL that names the file.
   Error explain(Error error) const;
 
  private:
@@ -31,7 +33,7 @@ class EmbeddedStore {
   Random& random_;
 };
 
-// A verb of the store, waited for. Not from a callback of the store's.
+// Calls a verb of the store and waits for its callback. Must not run in a callback of the store.
 template <class T, class Start>
 Result<T> wait_for(Start start) {
   std::promise<Result<T>> promise;

@@ -1,31 +1,14 @@
-#include "cli/commands/completion.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ostream>
 
+#include "cli/commands/command_tree.hpp"
+#include "cli/commands/commands.hpp"
+
 namespace latchkey {
 namespace {
-
-// One command, by its path: "latchkey runs list".
-struct Node {
-  std::string path;
-  const CLI::App* app;
-};
-
-void collect(const CLI::App& app, const std::string& path, std::vector<Node>& nodes) {
-  nodes.push_back({path, &app});
-  for (const CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; }))
-    collect(*below, path + " " + below->get_name(), nodes);
-}
-
-std::vector<Node> list_commands(const CLI::App& app) {
-  std::vector<Node> nodes;
-  collect(app, "latchkey", nodes);
-  return nodes;
-}
 
 std::vector<std::string> words_of(const CLI::App& app) {
   std::vector<std::string> words;
@@ -47,7 +30,7 @@ std::string values_of(const CLI::Option& option) {
 }
 
 // `latchkey run --guard`: what may follow.
-std::string write_values(const Node& node) {
+std::string write_values(const CommandNode& node) {
   std::string cases;
   for (const CLI::Option* option : node.app->get_options())
     for (const std::string& name : option->get_lnames())
@@ -59,8 +42,8 @@ std::string write_values(const Node& node) {
 // bash, and zsh through its bash compatibility: the longest known path of commands decides what may follow.
 std::string write_bash(const CLI::App& app) {
   std::string cases, values;
-  for (const Node& node : list_commands(app)) values += write_values(node);
-  for (const Node& node : list_commands(app))
+  for (const CommandNode& node : list_commands(app)) values += write_values(node);
+  for (const CommandNode& node : list_commands(app))
     cases += fmt::format("    '{}') words='{}' ;;\n", node.path, fmt::join(words_of(*node.app), " "));
   return fmt::format(R"(_latchkey() {{
   local path=latchkey word words i
@@ -94,7 +77,7 @@ std::string write_fish_values(const CLI::Option& option) {
 
 std::string write_fish(const CLI::App& app) {
   std::string lines = "complete -c latchkey -f\n";
-  for (const Node& node : list_commands(app)) {
+  for (const CommandNode& node : list_commands(app)) {
     const std::string names = node.path.substr(std::string("latchkey").size());
     std::string condition = names.empty() ? "__fish_use_subcommand" : "";
     for (std::size_t at = 0; at < names.size();) {
@@ -114,39 +97,6 @@ std::string write_fish(const CLI::App& app) {
   return lines;
 }
 
-std::string escape_roff(std::string_view text) {
-  std::string out;
-  bool line_starts = true;
-  for (const char c : text) {
-    if (line_starts && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\') out += "\\e";
-    if (c == '-') out += "\\-";
-    if (c != '\\' && c != '-') out += c;
-    line_starts = c == '\n';
-  }
-  return out;
-}
-
-std::string write_man_command(const Node& node) {
-  std::string out = fmt::format(".SS \"{}\"\n{}\n", escape_roff(node.path), escape_roff(node.app->get_description()));
-  for (const CLI::Option* option : node.app->get_options())
-    out += fmt::format(".TP\n.B {}\n{}\n", escape_roff(option->get_name(false, true)),
-                       escape_roff(option->get_description()));
-  const std::string footer = node.app->get_footer();
-  if (!footer.empty()) out += fmt::format(".PP\n.nf\n{}\n.fi\n", escape_roff(footer));
-  return out;
-}
-
-std::string write_man(const CLI::App& app) {
-  std::string out = fmt::format(
-      ".TH LATCHKEY 1 \"\" \"latchkey {}\" \"User Commands\"\n.SH NAME\nlatchkey \\- makes things happen once\n"
-      ".SH SYNOPSIS\n.B latchkey\n.I COMMAND\n[OPTIONS]\n.br\n.B latchkey run \\-\\-key\n.I KEY\n[OPTIONS] \\-\\-\n"
-      ".I COMMAND\n.SH COMMANDS\n",
-      LATCHKEY_VERSION);
-  for (const Node& node : list_commands(app)) out += write_man_command(node);
-  return out;
-}
-
 }  // namespace
 
 void add_completion_command(CLI::App& app, const CliContext& context) {
@@ -162,12 +112,6 @@ void add_completion_command(CLI::App& app, const CliContext& context) {
   completion->callback([shell, &app, &context] {
     if (*shell == "zsh") context.out << "autoload -U +X bashcompinit && bashcompinit\n";
     context.out << (*shell == "fish" ? write_fish(app) : write_bash(app)) << std::flush;
-    context.set_exit(0);
-  });
-  CLI::App* const man = app.add_subcommand("man", "Print the man page");
-  man->footer("Example:\n  latchkey man | man -l -");
-  man->callback([&app, &context] {
-    context.out << write_man(app) << std::flush;
     context.set_exit(0);
   });
 }

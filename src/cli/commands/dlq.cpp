@@ -1,5 +1,3 @@
-#include "cli/commands/dlq.hpp"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -8,7 +6,8 @@
 #include <ostream>
 
 #include "base/utf8.hpp"
-#include "cli/listing.hpp"
+#include "cli/api_command.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/resolve_options.hpp"
 #include "cli/terminal/table.hpp"
 #include "wire/json_out.hpp"
@@ -23,12 +22,12 @@ struct DlqOptions : ListOptions {
   bool all = false;
 };
 
-Result<void> list(const DlqOptions& options, std::ostream& out, OperatorClient& desk) {
-  const auto page = desk.list_dead_letters({.tenant = options.place.tenant,
-                                            .function = options.function,
-                                            .with_acknowledged = options.all,
-                                            .cursor = options.cursor,
-                                            .limit = options.limit});
+Result<void> list(const DlqOptions& options, std::ostream& out, RunApi& api) {
+  const auto page = api.list_dead_letters({.tenant = options.connection.tenant,
+                                           .function = options.function,
+                                           .with_acknowledged = options.all,
+                                           .cursor = options.cursor,
+                                           .limit = options.limit});
   if (!page) return std::unexpected(page.error());
   if (options.json) {
     out << wire::write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
@@ -74,20 +73,20 @@ std::string describe_steps(const DeadLetterMember& member) {
   return text;
 }
 
-Result<void> show(std::ostream& out, OperatorClient& desk, Uuid id, const IdOptions& options) {
-  const auto whole = desk.find_dead_letter(id);
-  if (!whole) return std::unexpected(whole.error());
+Result<void> show(std::ostream& out, RunApi& api, Uuid id, const IdOptions& options) {
+  const auto details = api.find_dead_letter(id);
+  if (!details) return std::unexpected(details.error());
   if (options.json) {
-    const wire::MembersPage all{whole->members, ""};
+    const wire::MembersPage all{details->members, ""};
     std::string text;
-    wire::append_dead_letter(text, whole->entry, &all);
+    wire::append_dead_letter(text, details->entry, &all);
     out << text << '\n';
     return {};
   }
-  print_entry(out, whole->entry);
+  print_entry(out, details->entry);
   out << '\n';
   Table table({"RUN", "KEY", "CODE", "TRIES", "EFFECT", "AT", "REASON", "STEPS"});
-  for (const DeadLetterMember& member : whole->members)
+  for (const DeadLetterMember& member : details->members)
     table.add({to_string(member.run), plain(member.key, 40), plain(member.code, 32), std::to_string(member.attempts),
                std::string(to_string(member.effect)), plain(member.at), plain(member.reason, 60),
                describe_steps(member)});
@@ -101,8 +100,8 @@ std::string actor() {
   return user != nullptr ? make_readable(user) : std::to_string(::getuid());
 }
 
-Result<void> acknowledge(std::ostream& out, OperatorClient& desk, Uuid id, const IdOptions& options) {
-  const auto entry = desk.acknowledge(id, actor());
+Result<void> acknowledge(std::ostream& out, RunApi& api, Uuid id, const IdOptions& options) {
+  const auto entry = api.acknowledge(id, actor());
   if (!entry) return std::unexpected(entry.error());
   if (options.json) {
     std::string text;
@@ -120,14 +119,14 @@ struct MembersOptions {
   ResolveOptions resolve;
 };
 
-Result<DeadLetterAction> make_wish(const MembersOptions& options, Move move) {
-  DeadLetterAction wish{.runs = {}, .move = std::move(move), .note = options.resolve.note};
+Result<DeadLetterAction> make_action(const MembersOptions& options, Move move) {
+  DeadLetterAction action{.runs = {}, .move = std::move(move), .note = options.resolve.note};
   for (const std::string& text : options.runs) {
     const auto run = parse_uuid(text);
     if (!run) return fail(Code::USAGE, "`--run` wants the id of a run, not " + text);
-    wish.runs.push_back(*run);
+    action.runs.push_back(*run);
   }
-  return wish;
+  return action;
 }
 
 std::string to_json(const MembersMoved& moved) {
@@ -141,12 +140,12 @@ std::string to_json(const MembersMoved& moved) {
 
 // Each member on its own. That a run which was named is refused is an error; of all members some may well be, but not
 // every one.
-Result<void> move_members(const CliContext& context, OperatorClient& desk, Uuid id, const IdOptions& options,
-                          const DeadLetterAction& wish) {
+Result<void> move_members(const CliContext& context, RunApi& api, Uuid id, const IdOptions& options,
+                          const DeadLetterAction& action) {
   StatusLine status(context.err, context.status);
-  const auto moved = desk.move_members(id, wish, actor(), [&](const MembersMoved& so_far) {
+  const auto moved = api.move_members(id, action, actor(), [&](const MembersMoved& progress) {
     status.show(fmt::format("latchkey: {} of its runs looked at, {} changed",
-                            so_far.changed + so_far.unchanged + so_far.refused, so_far.changed));
+                            progress.changed + progress.unchanged + progress.refused, progress.changed));
   });
   status.clear();
   std::ostream& out = context.out;
@@ -158,7 +157,7 @@ Result<void> move_members(const CliContext& context, OperatorClient& desk, Uuid 
                        moved->refused);
     for (const auto& [run, why] : moved->problems) out << run << "  " << why << '\n';
   }
-  if (!wish.runs.empty() && moved->refused > 0)
+  if (!action.runs.empty() && moved->refused > 0)
     return fail(Code::MOVE_REFUSED, "not every run that was named was moved");
   if (moved->refused > 0 && moved->changed + moved->unchanged == 0)
     return fail(Code::MOVE_REFUSED, "none of its runs was moved");
@@ -169,10 +168,10 @@ void add_retry(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
       add_id_command(dlq, "retry", "Open its failed runs again; the next call of each key runs it", context,
-                     [wanted, &context](OperatorClient& desk, Uuid id, const IdOptions& options) -> Result<void> {
-                       const auto wish = make_wish(*wanted, RetryByHand{wanted->fresh_effect_key});
-                       if (!wish) return std::unexpected(wish.error());
-                       return move_members(context, desk, id, options, *wish);
+                     [wanted, &context](RunApi& api, Uuid id, const IdOptions& options) -> Result<void> {
+                       const auto action = make_action(*wanted, RetryByHand{wanted->fresh_effect_key});
+                       if (!action) return std::unexpected(action.error());
+                       return move_members(context, api, id, options, *action);
                      });
   command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
   command->add_flag("--fresh-effect-key", wanted->fresh_effect_key, "Let the sink see it as another request");
@@ -182,12 +181,12 @@ void add_resolve(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
       add_id_command(dlq, "resolve", "Say what became of its failed runs", context,
-                     [wanted, &context](OperatorClient& desk, Uuid id, const IdOptions& options) -> Result<void> {
+                     [wanted, &context](RunApi& api, Uuid id, const IdOptions& options) -> Result<void> {
                        auto move = make_move(wanted->resolve);
                        if (!move) return std::unexpected(move.error());
-                       const auto wish = make_wish(*wanted, *std::move(move));
-                       if (!wish) return std::unexpected(wish.error());
-                       return move_members(context, desk, id, options, *wish);
+                       const auto action = make_action(*wanted, *std::move(move));
+                       if (!action) return std::unexpected(action.error());
+                       return move_members(context, api, id, options, *action);
                      });
   add_resolve_options(*command, wanted->resolve,
                       {.outcomes = {"completed", "failed"},
@@ -210,15 +209,13 @@ void add_dlq_command(CLI::App& app, const CliContext& context) {
   list_app->add_flag("--all", options->all, "Acknowledged ones too");
   add_list_options(*list_app, *options);
   list_app->footer("Examples:\n  latchkey dlq list --function run\n  latchkey dlq list --all --json");
-  list_app->callback([options, &context] {
-    at_desk(options->place, context, [&](OperatorClient& desk) { return list(*options, context.out, desk); });
-  });
+  set_api_work(*list_app, options, context,
+               [options, &context](RunApi& api) { return list(*options, context.out, api); });
   std::ostream& out = context.out;
   add_id_command(*dlq, "show", "One dead letter with the runs in it", context,
-                 [&out](OperatorClient& desk, Uuid id, const IdOptions& with) { return show(out, desk, id, with); });
-  add_id_command(
-      *dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
-      [&out](OperatorClient& desk, Uuid id, const IdOptions& with) { return acknowledge(out, desk, id, with); });
+                 [&out](RunApi& api, Uuid id, const IdOptions& with) { return show(out, api, id, with); });
+  add_id_command(*dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
+                 [&out](RunApi& api, Uuid id, const IdOptions& with) { return acknowledge(out, api, id, with); });
   add_retry(*dlq, context);
   add_resolve(*dlq, context);
 }

@@ -1,5 +1,3 @@
-#include "cli/commands/key.hpp"
-
 #include <CLI/CLI.hpp>
 #include <istream>
 #include <iterator>
@@ -8,6 +6,7 @@
 #include <ostream>
 
 #include "base/hex.hpp"
+#include "cli/commands/commands.hpp"
 #include "keying/cache_key.hpp"
 #include "keying/canonical_json.hpp"
 #include "keying/entity_hash.hpp"
@@ -32,15 +31,10 @@ struct CacheOptions {
   std::string process;
 };
 
-using Context = std::shared_ptr<const KeyCommandContext>;
-
-void report(const KeyCommandContext& context, const Result<std::string>& line) {
-  if (line) {
-    context.out << *line << '\n' << std::flush;
-    return context.set_exit(0);
-  }
-  context.err << "latchkey: " << to_string(line.error()) << '\n' << std::flush;
-  context.set_exit(line.error().code == Code::INVALID_JSON ? EXIT_BAD_DATA : EXIT_USAGE);
+void report(const CliContext& context, const Result<std::string>& line) {
+  if (!line) return context.report(line.error(), line.error().code == Code::INVALID_JSON ? EXIT_BAD_DATA : EXIT_USAGE);
+  context.out << *line << '\n' << std::flush;
+  context.set_exit(0);
 }
 
 std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
@@ -63,7 +57,7 @@ Result<std::string> run_lock(const LockOptions& options, Clock& clock) {
   return pattern->render(request);
 }
 
-void add_lock(CLI::App& key, const Context& context) {
+void add_lock(CLI::App& key, const CliContext& context) {
   auto options = std::make_shared<LockOptions>();
   CLI::App* const lock = key.add_subcommand("lock", "The lock key of a function's run");
   lock->add_option("--function", options->function, "Function name")->required();
@@ -83,26 +77,26 @@ void add_lock(CLI::App& key, const Context& context) {
   latchkey key lock --function score --tenant acme --grain hour --entity '{"rule_id":"r123"}'
   latchkey key lock --function gen-decision --tenant acme --input '{"alertId":"a-7"}' \
     --template '{function}:{tenant}:{input./alertId}:{day}' --time-zone Europe/Oslo)");
-  lock->callback([options, context] { report(*context, run_lock(*options, context->clock)); });
+  lock->callback([options, &context] { report(context, run_lock(*options, context.clock)); });
 }
 
-void add_cache(CLI::App& key, const Context& context) {
+void add_cache(CLI::App& key, const CliContext& context) {
   auto options = std::make_shared<CacheOptions>();
   CLI::App* const cache = key.add_subcommand("cache", "The key of a cached result; inputs as JSON on stdin");
   cache->add_option("--job", options->job, "Job id (default: none, the result is common to all jobs)");
   cache->add_option("--process", options->process, "Process id")->required();
   cache->footer("Example:\n  echo '{\"layer\":\"roads\"}' | latchkey key cache --job job-1 --process buffer");
-  cache->callback([options, context] {
-    report(*context, compute_cache_key(options->job, read_all(context->in), options->process));
+  cache->callback([options, &context] {
+    report(context, compute_cache_key(options->job, read_all(context.in), options->process));
   });
 }
 
 // A command that makes its line from the JSON on stdin alone.
-void add_filter(CLI::App& key, const Context& context, const std::string& name, const std::string& description,
+void add_filter(CLI::App& key, const CliContext& context, const std::string& name, const std::string& description,
                 Result<std::string> (*compute)(std::string_view)) {
   CLI::App* const filter = key.add_subcommand(name, description + "; JSON on stdin");
   filter->footer("Example:\n  echo '{\"b\":2,\"a\":1.50}' | latchkey key " + name);
-  filter->callback([compute, context] { report(*context, compute(read_all(context->in))); });
+  filter->callback([compute, &context] { report(context, compute(read_all(context.in))); });
 }
 
 Result<std::string> format_fingerprint(std::string_view text) {
@@ -113,8 +107,7 @@ Result<std::string> format_fingerprint(std::string_view text) {
 
 }  // namespace
 
-void add_key_command(CLI::App& app, KeyCommandContext context) {
-  const auto shared = std::make_shared<const KeyCommandContext>(std::move(context));
+void add_key_command(CLI::App& app, const CliContext& context) {
   CLI::App* const key = app.add_subcommand("key", "Compute a key as the server would");
   key->require_subcommand(1);
   key->footer(R"(Examples:
@@ -122,11 +115,11 @@ void add_key_command(CLI::App& app, KeyCommandContext context) {
   echo '{"rule_id":"r123","sku":"SKU001"}' | latchkey key entity
   echo '{"b":2,"a":1.50}' | latchkey key canonical
     {"a":1.5,"b":2})");
-  add_lock(*key, shared);
-  add_filter(*key, shared, "entity", "The entity hash of a JSON object", compute_entity_hash);
-  add_filter(*key, shared, "canonical", "Canonical JSON (RFC 8785)", canonical_json);
-  add_filter(*key, shared, "fingerprint", "SHA-256 of the canonical JSON", format_fingerprint);
-  add_cache(*key, shared);
+  add_lock(*key, context);
+  add_filter(*key, context, "entity", "The entity hash of a JSON object", compute_entity_hash);
+  add_filter(*key, context, "canonical", "Canonical JSON (RFC 8785)", canonical_json);
+  add_filter(*key, context, "fingerprint", "SHA-256 of the canonical JSON", format_fingerprint);
+  add_cache(*key, context);
 }
 
 }  // namespace latchkey

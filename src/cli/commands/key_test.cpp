@@ -1,11 +1,11 @@
-#include "cli/commands/key.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sstream>
+
+#include "cli/commands/commands.hpp"
 
 namespace latchkey {
 namespace {
@@ -22,9 +22,17 @@ Ran run(std::vector<std::string> arguments, const std::string& input = "") {
   std::istringstream in(input);
   std::ostringstream out, err;
   ManualClock clock(from_ms(1'770'372'000'000));  // 2026-02-06T10:00:00Z
+  SystemRandom random;
   Ran ran;
+  const CliContext context{.in = in,
+                           .out = out,
+                           .err = err,
+                           .clock = clock,
+                           .random = random,
+                           .behind_dashes = {},
+                           .set_exit = [&](int exit) { ran.exit = exit; }};
   CLI::App app;
-  add_key_command(app, {in, out, err, clock, [&](int exit) { ran.exit = exit; }});
+  add_key_command(app, context);
   std::ranges::reverse(arguments);  // as CLI11 wants it
   try {
     app.parse(std::move(arguments));

@@ -1,14 +1,13 @@
-#include "cli/commands/migrate.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <ostream>
 
+#include "cli/commands/commands.hpp"
 #include "cli/commands/migrate_run.hpp"
 #include "cli/commands/verify_interrupt.hpp"
-#include "cli/connection_options.hpp"
+#include "cli/shared_options.hpp"
 #include "migrate/new_migration.hpp"
 #include "migrate/sql_script.hpp"
 #include "migrate/verify.hpp"

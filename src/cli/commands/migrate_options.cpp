@@ -4,9 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <ostream>
 
+#include "cli/shared_options.hpp"
 #include "cli/terminal/table.hpp"
 
 namespace latchkey {
@@ -50,22 +50,11 @@ RunSettings make_run_settings(const MigrateOptions& options, const CliContext& c
                       state](const Migration& one) { print_done(context.out, one, state, options.as()); }};
 }
 
-CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,
-                        const std::string& description) {
-  const auto read = [name, least, &into](const std::string& text) {
-    const char* const end = text.data() + text.size();
-    const auto [at, fault] = std::from_chars(text.data(), end, into);
-    if (fault == std::errc{} && at == end && into >= least) return;
-    throw CLI::ValidationError(name, fmt::format("`{}` is no whole number from {} on", plain(text, 40), least));
-  };
-  return command.add_option_function<std::string>(name, read, description)->type_name("NUMBER");
-}
-
 CLI::App* add_migrate(CLI::App& migrate, const std::string& name, const std::string& description,
                       const std::shared_ptr<MigrateOptions>& options, const CliContext& context, MigrateWork work) {
   CLI::App* const command = migrate.add_subcommand(name, description);
   command->add_option("--dir", options->dir, "Folder of your own migrations (default: Latchkey's own)");
-  command->add_flag("--json", options->json, "Print JSON");
+  add_json(*command, options->json);
   command->callback([options, &context, work] {
     try {
       context.set_exit(work(*options, context));

@@ -45,8 +45,5 @@ CLI::App* add_migrate(CLI::App& migrate, const std::string& name, const std::str
                       const std::shared_ptr<MigrateOptions>& options, const CliContext& context, MigrateWork work);
 // --database and --schema.
 void add_database(CLI::App& command, MigrateOptions& options);
-// A whole number; CLI11's own checks say a wrong one with the range of all doubles.
-CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,
-                        const std::string& description);
 
 }  // namespace latchkey

@@ -1,21 +1,20 @@
-#include "cli/commands/move.hpp"
+#include "transfer/move.hpp"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <ostream>
 
 #include "base/hex.hpp"
-#include "cli/connection_options.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/shared_options.hpp"
 #include "cli/terminal/interrupts.hpp"
 #include "cli/terminal/table.hpp"
 #include "pg/dsn.hpp"
 #include "server/address_file.hpp"
 #include "server/settings.hpp"
-#include "transfer/move.hpp"
 #include "wire/json_out.hpp"
 
 namespace latchkey {
@@ -221,14 +220,11 @@ void move(const MoveOptions& options, const CliContext& context) {
 
 void add_move_command(CLI::App& app, const CliContext& context) {
   auto options = std::make_shared<MoveOptions>();
-  options->data_dir = default_data_dir();
-  if (const char* const store = std::getenv("LATCHKEY_STORE")) options->store = store;
+  options->store = read_variable("LATCHKEY_STORE");
   CLI::App* const command = app.add_subcommand("move", "Copy an embedded store into PostgreSQL, verified");
   command->add_option("--from", options->from,
                       "The store, sqlite:FILE (default: LATCHKEY_STORE, else latchkey.db in the data folder)");
-  command->add_option("--data-dir", options->data_dir, "Folder of the embedded store")
-      ->envname("LATCHKEY_DATA_DIR")
-      ->capture_default_str();
+  add_data_dir(*command, options->data_dir);
   command->add_option("--to", options->to, "postgres://…, an empty database or one that Latchkey has set up")
       ->envname("LATCHKEY_DATABASE");
   CLI::Option* const keep =
@@ -236,7 +232,7 @@ void add_move_command(CLI::App& app, const CliContext& context) {
   command->add_flag("--unmark", options->unmark, "Open a file that was moved again; its copy must not be used")
       ->excludes(keep);
   command->add_flag("--yes", options->yes, "With --unmark: nothing has used the copy, and nothing will");
-  command->add_flag("--json", options->json, "Print JSON");
+  add_json(*command, options->json);
   command->footer(R"(Stop the server first. Ids, keys, fences, leases, dead letters and tokens are kept.
 Examples:
   latchkey move --to postgres://latchkey@db/latchkey

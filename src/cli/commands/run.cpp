@@ -1,5 +1,3 @@
-#include "cli/commands/run.hpp"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,12 +8,14 @@
 #include <memory>
 #include <ostream>
 
-#include "cli/connection_options.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/shared_options.hpp"
 #include "cli/terminal/interrupts.hpp"
 #include "cli/terminal/progress_reporting_claims.hpp"
 #include "cli/terminal/run_report.hpp"
-#include "client/embedded_claims.hpp"
-#include "client/remote_claims.hpp"
+#include "client/api_client.hpp"
+#include "client/claims_on_thread.hpp"
+#include "client/embedded_api.hpp"
 #include "effects/command.hpp"
 #include "engine/run_once.hpp"
 #include "engine/validate.hpp"
@@ -25,7 +25,7 @@ namespace latchkey {
 namespace {
 
 struct RunOptions {
-  ConnectionOptions place;
+  ConnectionOptions connection;
   std::string key;
   std::string function = "run";
   std::string guard = "once";
@@ -56,7 +56,7 @@ Fingerprint compute_arguments_fingerprint(const std::vector<std::string>& argume
 
 Result<ClaimRequest> make_request(const RunOptions& options, const CliContext& context) {
   ClaimRequest request;
-  request.tenant = options.place.tenant.value_or("default");
+  request.tenant = options.connection.tenant.value_or("default");
   request.function = options.function;
   request.key = options.key;
   request.key_hash = compute_key_hash(request.tenant, request.function, request.key);
@@ -72,18 +72,21 @@ Result<ClaimRequest> make_request(const RunOptions& options, const CliContext& c
   return request;
 }
 
-Result<std::unique_ptr<BlockingClaims>> open_claims(const RunOptions& options, const CliContext& context) {
-  const ConnectionOptions& place = options.place;
-  const auto address = place.find_server();
+// Creates the embedded store if it is missing. An embedded store that a server takes over later is no error: the claims
+// then go to that server.
+Result<std::unique_ptr<RunApi>> open_claims(const RunOptions& options, const CliContext& context) {
+  const ConnectionOptions& connection = options.connection;
+  const auto address = connection.find_server();
   if (!address) return std::unexpected(address.error());
   if (!address->empty()) {
-    auto server = RemoteServer::at(*address, place.login(), context.clock);
+    auto server = ApiClient::at(*address, connection.login(), context.clock);
     if (!server) return std::unexpected(server.error());
-    return std::make_unique<RemoteClaims>(*std::move(server));
+    return std::make_unique<ApiClient>(*std::move(server));
   }
-  if (auto ready = place.prepare(); !ready) return std::unexpected(ready.error());
-  return std::make_unique<EmbeddedClaims>(place.store_file(), place.login(), options.retention, context.clock,
-                                          context.random);
+  if (auto created = connection.create_data_dir(); !created) return std::unexpected(created.error());
+  return std::make_unique<EmbeddedApi>(
+      EmbeddedApiSettings{.file = connection.store_file(), .login = connection.login(), .retention = options.retention},
+      context.clock, context.random);
 }
 
 RunOnceSettings make_settings(const RunOptions& options) {
@@ -101,7 +104,7 @@ RunOnceSettings make_settings(const RunOptions& options) {
 // One call, from the first claim to the exit code.
 class RunCall {
  public:
-  RunCall(const RunOptions& options, const CliContext& context, BlockingClaims& claims)
+  RunCall(const RunOptions& options, const CliContext& context, RunApi& api)
       : options_(options),
         context_(context),
         status_(context.err, context.status),
@@ -109,8 +112,8 @@ class RunCall {
         interrupts_(io_),
         command_({.arguments = context.behind_dashes, .signals = interrupts_.before()}, context.clock),
         clock_(context.clock, io_, [this] { return must_leave(); }),
-        on_thread_(claims),
-        claims_(claims),
+        on_thread_(api),
+        api_(api),
         telling_(on_thread_, report_,
                  {.waits = make_settings(options).wait, .settle_patience = make_settings(options).settle_patience}) {}
 
@@ -173,7 +176,7 @@ class RunCall {
     const auto& run = telling_.between_tries();
     if (!run) return;
     interrupts_.restore();  // a second signal must be able to end this
-    const auto replies = claims_.settle({{run->head->tenant, run->id(), run->fence, Release{}}});
+    const auto replies = api_.settle({{run->head->tenant, run->id(), run->fence, Release{}}});
     if (!replies)
       return report_.refuse(fmt::format("{}; the key waits for its next try until {}", to_string(replies.error()),
                                         format_rfc3339(std::get<Queued>(run->state).due_at)));
@@ -192,7 +195,7 @@ class RunCall {
   bool gives_up_ = false;      // it came when an outcome could not be kept
   bool left_early_ = false;
   ClaimsOnThread on_thread_;  // joined before the io_context goes
-  BlockingClaims& claims_;
+  RunApi& api_;
   ProgressReportingClaims telling_;
 };
 
@@ -205,9 +208,9 @@ int run(const RunOptions& options, const CliContext& context) {
     return refuse({Code::USAGE, "no command: put it behind `--`, as in latchkey run --key KEY -- COMMAND ARGUMENT…"});
   auto request = make_request(options, context);
   if (!request) return refuse(request.error());
-  const auto claims = open_claims(options, context);
-  if (!claims) return refuse(claims.error());
-  return RunCall(options, context, **claims).run(*std::move(request));
+  const auto api = open_claims(options, context);
+  if (!api) return refuse(api.error());
+  return RunCall(options, context, **api).run(*std::move(request));
 }
 
 constexpr const char* kFooter = R"(The command follows `--`: latchkey run --key KEY [OPTIONS] -- COMMAND ARGUMENT…
@@ -250,7 +253,7 @@ void add_run_command(CLI::App& app, const CliContext& context) {
   run_app->add_flag("--strict", options->strict, "Refuse the key for any other command line (KEY_REUSED)");
   run_app->add_flag("--quiet,-q", options->quiet, "Say nothing but why it failed");
   add_retention(*run_app, options->retention);
-  add_place_options(*run_app, options->place);
+  add_connection_options(*run_app, options->connection);
   run_app->footer(kFooter);
   run_app->callback([options, run_app, &context] {
     if (run_app->count("--wait-for") > 0) options->wait_for = options->wait_for_read;

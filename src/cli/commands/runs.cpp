@@ -1,12 +1,10 @@
-#include "cli/commands/runs.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <ostream>
 
-#include "cli/commands/runs_watch.hpp"
-#include "cli/listing.hpp"
+#include "cli/api_command.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/resolve_options.hpp"
 #include "cli/terminal/table.hpp"
 #include "wire/json_out.hpp"
@@ -30,7 +28,7 @@ Result<Instant> read_since(const std::string& text, Clock& clock) {
 }
 
 Result<ListQuery> make_query(const RunsOptions& options, Clock& clock) {
-  ListQuery query{.tenant = options.place.tenant, .function = options.function, .key = options.key};
+  ListQuery query{.tenant = options.connection.tenant, .function = options.function, .key = options.key};
   query.cursor = options.cursor;
   query.limit = options.limit;
   query.with_payloads = false;
@@ -99,10 +97,10 @@ Result<void> show(std::ostream& out, const Result<Run>& run, const IdOptions& op
   return {};
 }
 
-Result<void> list(const RunsOptions& options, const CliContext& context, OperatorClient& desk) {
+Result<void> list(const RunsOptions& options, const CliContext& context, RunApi& api) {
   const auto query = make_query(options, context.clock);
   if (!query) return std::unexpected(query.error());
-  const auto page = find_page(desk, *query);
+  const auto page = find_page(api, *query);
   if (!page) return std::unexpected(page.error());
   if (!options.json) {
     print_runs(context.out, *page);
@@ -126,32 +124,30 @@ void add_list(CLI::App& runs, const CliContext& context) {
   command->footer(
       "Examples:\n  latchkey runs list --status failed --since 24h\n  latchkey runs list --key backup:2026-02-06 "
       "--json");
-  command->callback([options, &context] {
-    at_desk(options->place, context, [&](OperatorClient& desk) { return list(*options, context, desk); });
-  });
+  set_api_work(*command, options, context, [options, &context](RunApi& api) { return list(*options, context, api); });
 }
 
 void add_run_retry(CLI::App& runs, const CliContext& context) {
   auto retry = std::make_shared<RetryByHand>();
   CLI::App* const command =
       add_id_command(runs, "retry", "Open a failed run again; the next call of its key runs it", context,
-                     [retry, &out = context.out](OperatorClient& desk, Uuid id, const IdOptions& options) {
-                       return show(out, desk.move_run(id, *retry), options);
+                     [retry, &out = context.out](RunApi& api, Uuid id, const IdOptions& options) {
+                       return show(out, api.move_run(id, *retry), options);
                      });
   command->add_flag("--fresh-effect-key", retry->fresh_effect_key, "Let the sink see it as another request");
 }
 
 void add_run_resolve(CLI::App& runs, const CliContext& context) {
   auto resolve = std::make_shared<ResolveOptions>();
-  CLI::App* const command = add_id_command(
-      runs, "resolve", "Say what became of a run that is in doubt", context,
-      [resolve, &out = context.out](OperatorClient& desk, Uuid id, const IdOptions& options) -> Result<void> {
-        if (!resolve->note.empty() && resolve->outcome != "failed")
-          return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
-        auto move = make_move(*resolve);
-        if (!move) return std::unexpected(move.error());
-        return show(out, desk.move_run(id, *std::move(move)), options);
-      });
+  CLI::App* const command =
+      add_id_command(runs, "resolve", "Say what became of a run that is in doubt", context,
+                     [resolve, &out = context.out](RunApi& api, Uuid id, const IdOptions& options) -> Result<void> {
+                       if (!resolve->note.empty() && resolve->outcome != "failed")
+                         return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
+                       auto move = make_move(*resolve);
+                       if (!move) return std::unexpected(move.error());
+                       return show(out, api.move_run(id, *std::move(move)), options);
+                     });
   add_resolve_options(*command, *resolve,
                       {.outcomes = {"completed", "failed", "rerun"},
                        .outcome = "completed: its effect happened; failed: it did not; rerun: again",
@@ -170,13 +166,12 @@ void add_runs_command(CLI::App& app, const CliContext& context) {
   runs->footer("Examples:\n  latchkey runs list --status running\n  latchkey runs show ID");
   std::ostream& out = context.out;
   add_list(*runs, context);
-  add_id_command(*runs, "show", "One run, with its input and result", context,
-                 [&out](OperatorClient& desk, Uuid id, const IdOptions& options) {
-                   return show(out, desk.find_run(id), options);
-                 });
+  add_id_command(
+      *runs, "show", "One run, with its input and result", context,
+      [&out](RunApi& api, Uuid id, const IdOptions& options) { return show(out, api.find_run(id), options); });
   add_id_command(*runs, "cancel", "Cancel a run; a running one learns it at its next heartbeat", context,
-                 [&out](OperatorClient& desk, Uuid id, const IdOptions& options) {
-                   return show(out, desk.move_run(id, CancelByHand{}), options);
+                 [&out](RunApi& api, Uuid id, const IdOptions& options) {
+                   return show(out, api.move_run(id, CancelByHand{}), options);
                  });
   add_run_retry(*runs, context);
   add_run_resolve(*runs, context);

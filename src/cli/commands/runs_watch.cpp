@@ -1,5 +1,3 @@
-#include "cli/commands/runs_watch.hpp"
-
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -7,8 +5,9 @@
 #include <map>
 #include <ostream>
 
-#include "cli/listing.hpp"
-#include "cli/open_desk.hpp"
+#include "cli/api_command.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/shared_options.hpp"
 #include "cli/terminal/table.hpp"
 #include "wire/run_json.hpp"
 
@@ -17,12 +16,6 @@ namespace {
 
 constexpr int kLookAgainMs = 300;
 constexpr std::uint32_t kOpenPage = 500;
-
-struct WatchOptions {
-  ConnectionOptions place;
-  std::string id;
-  bool json = false;
-};
 
 // What is printed anew when it changes.
 struct Seen {
@@ -40,13 +33,13 @@ Instant since(const Run& run) {
 
 class Watch {
  public:
-  Watch(OperatorClient& desk, const WatchOptions& options, const CliContext& context)
-      : desk_(desk), options_(options), out_(context.out), status_(context.err, context.status) {}
+  Watch(RunApi& api, const IdOptions& options, const CliContext& context)
+      : api_(api), options_(options), out_(context.out), status_(context.err, context.status) {}
 
   // The run as it was settled.
   Result<Run> follow(RunId id) {
     for (;;) {
-      auto run = desk_.find_run(id);
+      auto run = api_.find_run(id);
       if (!run) return run;
       print_if_changed(*run);
       if (run->is_settled()) return run;
@@ -72,9 +65,10 @@ class Watch {
   Result<std::map<RunId, Run>> list_open() {
     std::map<RunId, Run> open;
     for (const Status status : {Status::queued, Status::running, Status::in_doubt}) {
-      ListQuery query{.tenant = options_.place.tenant, .status = status, .limit = kOpenPage, .with_payloads = false};
+      ListQuery query{
+          .tenant = options_.connection.tenant, .status = status, .limit = kOpenPage, .with_payloads = false};
       do {
-        auto page = desk_.list_runs(query);
+        auto page = api_.list_runs(query);
         if (!page) return std::unexpected(page.error());
         for (Run& run : page->runs) open.insert_or_assign(run.id(), std::move(run));
         query.cursor = page->next;
@@ -91,7 +85,7 @@ class Watch {
         ++at;
         continue;
       }
-      const auto run = desk_.find_run(id);
+      const auto run = api_.find_run(id);
       if (!run && run.error().code != Code::NOT_FOUND) return std::unexpected(run.error());
       if (run) print_if_changed(*run);
       at = run && !run->is_settled() ? std::next(at) : seen_.erase(at);
@@ -114,21 +108,20 @@ class Watch {
          << std::flush;
   }
 
-  OperatorClient& desk_;
-  const WatchOptions& options_;
+  RunApi& api_;
+  const IdOptions& options_;
   std::ostream& out_;
   StatusLine status_;
   std::map<RunId, Seen> seen_;
 };
 
-void watch(const WatchOptions& options, const CliContext& context) {
-  const auto id = options.id.empty() ? std::optional<Uuid>() : parse_uuid(options.id);
-  if (!id && !options.id.empty())
-    return context.report({Code::USAGE, "`" + options.id + "` is not an id; lists show them"});
-  const auto desk = open_desk(options.place, context);
-  if (!desk) return context.report(desk.error());
-  Watch watch(**desk, options, context);
-  if (!id) {
+void watch(const IdOptions& options, const CliContext& context) {
+  const auto id = parse_id(options.id);
+  if (!id && !options.id.empty()) return context.report(id.error());
+  const auto api = open_api(options.connection, context);
+  if (!api) return context.report(api.error());
+  Watch watch(**api, options, context);
+  if (options.id.empty()) {
     const auto done = watch.follow_all();
     return done ? context.set_exit(0) : context.report(done.error());
   }
@@ -140,12 +133,12 @@ void watch(const WatchOptions& options, const CliContext& context) {
 }  // namespace
 
 void add_runs_watch(CLI::App& runs, const CliContext& context) {
-  auto options = std::make_shared<WatchOptions>();
+  auto options = std::make_shared<IdOptions>();
   CLI::App* const command =
       runs.add_subcommand("watch", "A line for each change, until settled; exits 1 unless completed");
   command->add_option("ID", options->id, "One run (default: all that are open, until none is)");
-  command->add_flag("--json", options->json, "Print runs as JSON, one a line");
-  add_place_options(*command, options->place);
+  add_json(*command, options->json, "Print runs as JSON, one per line");
+  add_connection_options(*command, options->connection);
   command->footer(
       "Examples:\n  latchkey runs watch\n  latchkey runs watch --json 0198f0a1-7c2e-7000-8000-00005be78b16");
   command->callback([options, &context] { watch(*options, context); });

@@ -1,20 +1,17 @@
-#include "cli/commands/serve.hpp"
+#include "server/serve.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 
-#include "cli/connection_options.hpp"
-#include "server/serve.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/shared_options.hpp"
 
 namespace latchkey {
 
 void add_serve_command(CLI::App& app, const CliContext& context) {
   auto settings = std::make_shared<ServeSettings>();
-  settings->data_dir = default_data_dir();
   CLI::App* const serve_app = app.add_subcommand("serve", "Serve the HTTP API until SIGINT or SIGTERM");
-  serve_app->add_option("--data-dir", settings->data_dir, "Folder of the store and of admin.key")
-      ->envname("LATCHKEY_DATA_DIR")
-      ->capture_default_str();
+  add_data_dir(*serve_app, settings->data_dir, "Folder of the store and of admin.key");
   serve_app->add_option("--listen", settings->listen, "Address and port")
       ->envname("LATCHKEY_LISTEN")
       ->capture_default_str();

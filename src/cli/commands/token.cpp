@@ -1,5 +1,3 @@
-#include "cli/commands/token.hpp"
-
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -7,7 +5,9 @@
 #include <algorithm>
 #include <ostream>
 
-#include "cli/listing.hpp"
+#include "cli/api_command.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/shared_options.hpp"
 #include "cli/terminal/table.hpp"
 #include "engine/validate.hpp"
 #include "wire/json_out.hpp"
@@ -16,21 +16,15 @@
 namespace latchkey {
 namespace {
 
-struct CreateOptions {
-  ConnectionOptions place;
-  TokenWish wish;
+struct CreateOptions : ApiOptions {
+  TokenRequest request;
   std::string role;
   Duration expires{};
-  bool json = false;
-};
-struct RevokeOptions {
-  ConnectionOptions place;
-  std::string id;
 };
 
 // A secret that nobody has seen is of no use to anybody.
-Result<void> withdraw(const NewToken& token, OperatorClient& desk) {
-  const auto revoked = desk.revoke_token(token.record.id);
+Result<void> withdraw(const NewToken& token, RunApi& api) {
+  const auto revoked = api.revoke_token(token.record.id);
   return fail(Code::OUTPUT_FAILED, revoked ? fmt::format("the secret of token {} could not be written; the token was "
                                                          "revoked",
                                                          token.record.id)
@@ -39,19 +33,19 @@ Result<void> withdraw(const NewToken& token, OperatorClient& desk) {
                                                          token.record.id, to_string(revoked.error())));
 }
 
-Result<void> create(const CreateOptions& options, const CliContext& context, OperatorClient& desk) {
-  if (auto fault = find_name_fault(options.wish.name)) return std::unexpected(*std::move(fault));
+Result<void> create(const CreateOptions& options, const CliContext& context, RunApi& api) {
+  if (auto fault = find_name_fault(options.request.name)) return std::unexpected(*std::move(fault));
   ::signal(SIGPIPE, SIG_IGN);  // as long as somebody must be told
-  const auto token = desk.create_token(options.wish);
+  const auto token = api.create_token(options.request);
   if (!token) return std::unexpected(token.error());
   if (options.json) {
     std::string text;
     wire::append_token(text, token->record, token->secret);
     context.out << text << '\n' << std::flush;
-    return context.out ? Result<void>() : withdraw(*token, desk);
+    return context.out ? Result<void>() : withdraw(*token, api);
   }
   context.out << token->secret << '\n' << std::flush;
-  if (!context.out) return withdraw(*token, desk);
+  if (!context.out) return withdraw(*token, api);
   context.err << fmt::format("latchkey: token {} is shown this once; keep it safe\n", token->record.id);
   return {};
 }
@@ -61,24 +55,24 @@ bool is_good_admin(const TokenRecord& token, Instant now) {
 }
 
 // Whether nobody could make tokens afterwards; also false where that cannot be seen.
-bool is_last_admin(const std::string& id, OperatorClient& desk, Instant now) {
-  const auto tokens = desk.list_tokens();
+bool is_last_admin(const std::string& id, RunApi& api, Instant now) {
+  const auto tokens = api.list_tokens();
   if (!tokens) return false;
   const auto is_good = [&](const TokenRecord& token) { return is_good_admin(token, now); };
   return std::ranges::count_if(*tokens, is_good) == 1 && std::ranges::find_if(*tokens, is_good)->id == id;
 }
 
-Result<void> revoke_one(const std::string& id, const CliContext& context, OperatorClient& desk) {
-  const bool last = is_last_admin(id, desk, context.clock.now());  // asked before: it may be our own
-  if (auto revoked = desk.revoke_token(id); !revoked) return revoked;
+Result<void> revoke_one(const std::string& id, const CliContext& context, RunApi& api) {
+  const bool last = is_last_admin(id, api, context.clock.now());  // asked before: it may be our own
+  if (auto revoked = api.revoke_token(id); !revoked) return revoked;
   if (last)
     context.err << "latchkey: that was the last admin token: to get another one, move admin.key away and start the "
                    "server again\n";
   return {};
 }
 
-Result<void> list(const ListOptions& options, std::ostream& out, OperatorClient& desk) {
-  const auto tokens = desk.list_tokens();
+Result<void> list(const ApiOptions& options, std::ostream& out, RunApi& api) {
+  const auto tokens = api.list_tokens();
   if (!tokens) return std::unexpected(tokens.error());
   if (options.json) {
     out << wire::write_page(*tokens, "", [](std::string& text, const TokenRecord& token) {
@@ -100,19 +94,19 @@ Result<void> list(const ListOptions& options, std::ostream& out, OperatorClient&
 void add_create(CLI::App& token, const CliContext& context) {
   auto options = std::make_shared<CreateOptions>();
   CLI::App* const command = token.add_subcommand("create", "Make a token; it is printed once, on stdout");
-  command->add_option("--name", options->wish.name, "For people: who or what uses it")->required();
+  command->add_option("--name", options->request.name, "For people: who or what uses it")->required();
   command->add_option("--role", options->role, "viewer, service, org-admin or admin")
       ->required()
       ->check(CLI::IsMember({"viewer", "service", "org-admin", "admin"}));
-  command->add_option("--tenant", options->wish.tenants, "Acts for this tenant; may be repeated")->take_all();
+  command->add_option("--tenant", options->request.tenants, "Acts for this tenant; may be repeated")->take_all();
   add_duration(*command, "--expires", options->expires, "Good for this long, such as 30d (default: for ever)");
-  command->add_flag("--json", options->json, "Print JSON");
-  add_server_options(*command, options->place);
+  add_json(*command, options->json);
+  add_server_options(*command, options->connection);
   command->footer("Example:\n  latchkey token create --name ci --role service --tenant acme --expires 30d");
   command->callback([options, command, &context] {
-    options->wish.role = *parse_role(options->role);
-    if (command->count("--expires") > 0) options->wish.expires_in = options->expires;
-    at_desk(options->place, context, [&](OperatorClient& desk) { return create(*options, context, desk); });
+    options->request.role = *parse_role(options->role);
+    if (command->count("--expires") > 0) options->request.expires_in = options->expires;
+    call_api(options->connection, context, [&](RunApi& api) { return create(*options, context, api); });
   });
 }
 
@@ -125,23 +119,20 @@ void add_token_command(CLI::App& app, const CliContext& context) {
       "Examples:\n  latchkey token create --name ci --role service --tenant acme\n  latchkey token list\n"
       "  latchkey token revoke ID");
   add_create(*token, context);
-  auto list_options = std::make_shared<ListOptions>();
+  auto list_options = std::make_shared<ApiOptions>();
   CLI::App* const list_app = token->add_subcommand("list", "Tokens, never their secrets");
-  list_app->add_flag("--json", list_options->json, "Print {items, next} as JSON");
-  add_place_options(*list_app, list_options->place);
+  add_json(*list_app, list_options->json, "Print {items, next} as JSON");
+  add_connection_options(*list_app, list_options->connection);
   list_app->footer("Example:\n  latchkey token list");
-  list_app->callback([list_options, &context] {
-    at_desk(list_options->place, context, [&](OperatorClient& desk) { return list(*list_options, context.out, desk); });
-  });
-  auto revoke_options = std::make_shared<RevokeOptions>();
+  set_api_work(*list_app, list_options, context,
+               [list_options, &context](RunApi& api) { return list(*list_options, context.out, api); });
+  auto revoke_options = std::make_shared<IdOptions>();
   CLI::App* const revoke = token->add_subcommand("revoke", "From now on the token is refused");
   revoke->add_option("ID", revoke_options->id, "As lists show it")->required();
-  add_place_options(*revoke, revoke_options->place);
+  add_connection_options(*revoke, revoke_options->connection);
   revoke->footer("Example:\n  latchkey token revoke 4f53cda18c2b0d1e");
-  revoke->callback([revoke_options, &context] {
-    at_desk(revoke_options->place, context,
-            [&](OperatorClient& desk) { return revoke_one(revoke_options->id, context, desk); });
-  });
+  set_api_work(*revoke, revoke_options, context,
+               [revoke_options, &context](RunApi& api) { return revoke_one(revoke_options->id, context, api); });
 }
 
 }  // namespace latchkey

@@ -56,6 +56,13 @@ void Table::print(std::ostream& out) const {
   }
 }
 
+void print_facts(std::ostream& out, const std::vector<std::pair<std::string, std::string>>& facts) {
+  for (const auto& [name, value] : facts) {
+    if (value.empty()) continue;
+    out << name << std::string(name.size() < 13 ? 13 - name.size() : 1, ' ') << value << '\n';
+  }
+}
+
 std::string plain(std::string_view text, std::size_t width) {
   const bool is_utf8 = simdjson::validate_utf8(text.data(), text.size());
   std::string out;

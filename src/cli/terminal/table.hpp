@@ -5,6 +5,7 @@
 #include <iosfwd>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/time.hpp"
@@ -21,6 +22,9 @@ class Table {
  private:
   std::vector<std::vector<std::string>> rows_;
 };
+
+// "  name   value" lines; empty values are left out.
+void print_facts(std::ostream& out, const std::vector<std::pair<std::string, std::string>>& facts);
 
 // Control characters and bytes that are not UTF-8 as '?', those that turn the line around or are not seen as \u202e;
 // cut to `width` characters with an ellipsis.

@@ -1,5 +1,5 @@
-// RemoteServer: calls to a server's API, JSON in and out. Errors of the connection, and answers that are no JSON, are
-// errors; a problem is an answer. Not safe from two threads.
+// ServerConnection: calls to a server's HTTP API, with JSON in both directions. A failed connection and a reply that is
+// not JSON are Errors (REPLY_LOST); a problem document is a reply. One thread at a time.
 #pragma once
 
 #include <simdjson.h>
@@ -14,40 +14,40 @@
 
 namespace latchkey {
 
-// What a client sends with every request.
+// The credentials and the tenant that a client sends with every request.
 struct ServerLogin {
   std::string token;                  // empty: the first line of the key file
-  std::string key_file;               // written by a server for its first administrator; empty: none
+  std::string key_file;               // the server's admin.key; empty: none
   std::optional<std::string> tenant;  // sent as Latchkey-Tenant
 
   // Empty when there is no token: the server rejects the request then.
   std::string read_token() const;
 };
 
-// Good until the next call.
+// Valid until the next call.
 struct ServerReply {
   int status = 0;
   simdjson::dom::element body;
   std::optional<Duration> retry_after;
 
   bool is_good() const { return status >= 200 && status < 300; }
-  // Of a problem: its code and detail.
+  // The code and the detail of a problem document.
   Error error() const;
 };
 
-class RemoteServer {
+class ServerConnection {
  public:
-  // Reads the token now. INVALID_ARGUMENT when the address is no http:// URL.
-  static Result<RemoteServer> at(const std::string& address, const ServerLogin& login, Clock& clock);
+  // Reads the token now. Connects with the first call. INVALID_ARGUMENT when the address is no http:// URL.
+  static Result<ServerConnection> at(const std::string& address, const ServerLogin& login, Clock& clock);
 
-  // `tenant`: sent as Latchkey-Tenant unless empty.
   Result<ServerReply> call(std::string_view method, const std::string& target, const std::string& body = "",
                            std::vector<http::ClientHeader> headers = {});
-  // As call(), with problems as errors.
-  Result<simdjson::dom::element> ask(std::string_view method, const std::string& target, const std::string& body = "");
+  // As call(), but a problem document becomes an Error.
+  Result<simdjson::dom::element> call_or_fail(std::string_view method, const std::string& target,
+                                              const std::string& body = "");
 
  private:
-  RemoteServer(http::Client client, std::string token, std::optional<std::string> tenant)
+  ServerConnection(http::Client client, std::string token, std::optional<std::string> tenant)
       : client_(std::move(client)), token_(std::move(token)), tenant_(std::move(tenant)) {}
 
   http::Client client_;

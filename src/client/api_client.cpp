@@ -1,4 +1,4 @@
-#include "client/remote_desk.hpp"
+#include "client/api_client.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ template <class T, class Read>
 Result<std::vector<T>> read_items(wire::Json page, Read read) {
   simdjson::dom::array items;
   if (page["items"].get(items) != simdjson::SUCCESS)
-    return fail(Code::REPLY_LOST, "the server's answer has no items in it");
+    return fail(Code::REPLY_LOST, "the server's reply contains no items");
   std::vector<T> all;
   for (const wire::Json item : items) {
     Result<T> one = read(item);
@@ -42,7 +42,7 @@ std::string path_of(std::string_view things, const Uuid& id, std::string_view ve
   return fmt::format("/v1/{}/{}{}{}", things, to_string(id), verb.empty() ? "" : "/", verb);
 }
 
-// The verb and the body of a move.
+// The verb of an operator action, and the body of its request.
 struct MoveCall {
   using Call = std::pair<std::string, std::string>;
   Call operator()(const CancelByHand&) const { return {"cancel", "{}"}; }
@@ -75,7 +75,13 @@ Result<TokenRecord> read_token_record(wire::Json object) {
 
 }  // namespace
 
-Result<Page> RemoteOperatorClient::list_runs(const ListQuery& query) {
+Result<ApiClient> ApiClient::at(const std::string& address, const ServerLogin& login, Clock& clock) {
+  auto server = ServerConnection::at(address, login, clock);
+  if (!server) return std::unexpected(server.error());
+  return ApiClient(*std::move(server));
+}
+
+Result<Page> ApiClient::list_runs(const ListQuery& query) {
   const Query sent = Query()
                          .add("tenant", query.tenant.value_or(""))
                          .add("function", query.function)
@@ -84,83 +90,82 @@ Result<Page> RemoteOperatorClient::list_runs(const ListQuery& query) {
                          .add("since", query.since ? format_rfc3339(*query.since) : "")
                          .add("cursor", query.cursor)
                          .add("limit", std::to_string(query.limit));
-  const auto page = server_.ask("GET", "/v1/runs" + sent.text());
+  const auto page = server_.call_or_fail("GET", "/v1/runs" + sent.text());
   if (!page) return std::unexpected(page.error());
   auto runs = read_items<Run>(*page, wire::read_run);
   if (!runs) return std::unexpected(runs.error());
   return Page{*std::move(runs), wire::text(*page, "next")};
 }
 
-Result<Run> RemoteOperatorClient::find_run(RunId id) {
-  const auto run = server_.ask("GET", path_of("runs", id));
+Result<Run> ApiClient::find_run(RunId id) {
+  const auto run = server_.call_or_fail("GET", path_of("runs", id));
   if (!run) return std::unexpected(run.error());
   return wire::read_run(wire::member(*run, "run").value_or(*run));
 }
 
-Result<Run> RemoteOperatorClient::move_run(RunId id, Move move) {
+Result<Run> ApiClient::move_run(RunId id, Move move) {
   const auto [verb, body] = std::visit(MoveCall{}, move);
-  const auto run = server_.ask("POST", path_of("runs", id, verb), body);
+  const auto run = server_.call_or_fail("POST", path_of("runs", id, verb), body);
   if (!run) return std::unexpected(run.error());
   return wire::read_run(wire::member(*run, "run").value_or(*run));
 }
 
-Result<DeadLetterPage> RemoteOperatorClient::list_dead_letters(const DeadLetterQuery& query) {
+Result<DeadLetterPage> ApiClient::list_dead_letters(const DeadLetterQuery& query) {
   const Query sent = Query()
                          .add("tenant", query.tenant.value_or(""))
                          .add("function", query.function)
                          .add("acknowledged", query.with_acknowledged ? "true" : "")
                          .add("cursor", query.cursor)
                          .add("limit", std::to_string(query.limit));
-  const auto page = server_.ask("GET", "/v1/dead-letters" + sent.text());
+  const auto page = server_.call_or_fail("GET", "/v1/dead-letters" + sent.text());
   if (!page) return std::unexpected(page.error());
   auto entries = read_items<DeadLetter>(*page, wire::read_dead_letter);
   if (!entries) return std::unexpected(entries.error());
   return DeadLetterPage{*std::move(entries), wire::text(*page, "next")};
 }
 
-Result<DeadLetterWhole> RemoteOperatorClient::find_dead_letter(Uuid id) {
-  std::optional<DeadLetterWhole> whole;
+Result<DeadLetterDetails> ApiClient::find_dead_letter(Uuid id) {
+  std::optional<DeadLetterDetails> details;
   std::string cursor;
   do {
-    const auto object = server_.ask("GET", path_of("dead-letters", id) + Query().add("cursor", cursor).text());
+    const auto object = server_.call_or_fail("GET", path_of("dead-letters", id) + Query().add("cursor", cursor).text());
     if (!object) return std::unexpected(object.error());
     auto entry = wire::read_dead_letter(*object);
     if (!entry) return std::unexpected(entry.error());
-    if (!whole) whole = DeadLetterWhole{*std::move(entry), {}};
+    if (!details) details = DeadLetterDetails{*std::move(entry), {}};
     simdjson::dom::array members;
     if ((*object)["members"].get(members) == simdjson::SUCCESS)
-      for (const wire::Json member : members) whole->members.push_back(wire::read_member(member));
+      for (const wire::Json member : members) details->members.push_back(wire::read_member(member));
     cursor = wire::text(*object, "next");
   } while (!cursor.empty());
-  return *std::move(whole);
+  return *std::move(details);
 }
 
-Result<DeadLetter> RemoteOperatorClient::acknowledge(Uuid id,
-                                                     const std::string&) {  // the server knows who by the token
-  const auto entry = server_.ask("POST", path_of("dead-letters", id, "acknowledge"), "{}");
+Result<DeadLetter> ApiClient::acknowledge(Uuid id, const std::string&) {
+  const auto entry = server_.call_or_fail("POST", path_of("dead-letters", id, "acknowledge"), "{}");
   if (!entry) return std::unexpected(entry.error());
   return wire::read_dead_letter(*entry);
 }
 
-Result<MembersMoved> RemoteOperatorClient::move_members(Uuid letter, const DeadLetterAction& wish, const std::string&,
-                                                        const std::function<void(const MembersMoved&)>&) {
-  auto [verb, body] = std::visit(MoveCall{}, wish.move);
-  body.pop_back();  // goes on before its closing brace
+Result<MembersMoved> ApiClient::move_members(Uuid letter, const DeadLetterAction& action, const std::string&,
+                                             const std::function<void(const MembersMoved&)>&) {
+  auto [verb, body] = std::visit(MoveCall{}, action.move);
+  body.pop_back();  // members are added before the closing brace
   const auto add = [&](const std::string& member) { body.append(body.size() > 1 ? "," : "").append(member); };
-  if (!wish.note.empty() && !std::holds_alternative<ResolveFailed>(wish.move))
-    add("\"note\":" + wire::quote(wish.note));
-  if (!wish.runs.empty()) {
+  if (!action.note.empty() && !std::holds_alternative<ResolveFailed>(action.move))
+    add("\"note\":" + wire::quote(action.note));
+  if (!action.runs.empty()) {
     std::string runs;
-    for (const RunId& run : wish.runs) runs.append(runs.empty() ? "" : ",").append(wire::quote(to_string(run)));
+    for (const RunId& run : action.runs) runs.append(runs.empty() ? "" : ",").append(wire::quote(to_string(run)));
     add("\"runs\":[" + runs + "]");
   }
-  const auto moved = server_.ask("POST", path_of("dead-letters", letter, verb), body + "}");
+  const auto moved = server_.call_or_fail("POST", path_of("dead-letters", letter, verb), body + "}");
   if (!moved) return std::unexpected(moved.error());
   MembersMoved all;
   for (const auto& [name, into] :
        {std::pair{"changed", &all.changed}, {"unchanged", &all.unchanged}, {"refused", &all.refused}})
     if ((*moved)[name].get(*into) != simdjson::SUCCESS)
-      return fail(Code::REPLY_LOST, "the server's answer does not say how many changed");
+      return fail(Code::REPLY_LOST, "the server's reply contains no counts of changed runs");
   simdjson::dom::array problems;
   if ((*moved)["problems"].get(problems) == simdjson::SUCCESS)
     for (const wire::Json problem : problems)
@@ -169,27 +174,28 @@ Result<MembersMoved> RemoteOperatorClient::move_members(Uuid letter, const DeadL
   return all;
 }
 
-Result<NewToken> RemoteOperatorClient::create_token(const TokenWish& wish) {
+Result<NewToken> ApiClient::create_token(const TokenRequest& request) {
   std::vector<std::string> tenants;
-  for (const std::string& tenant : wish.tenants) tenants.push_back(wire::quote(tenant));
+  for (const std::string& tenant : request.tenants) tenants.push_back(wire::quote(tenant));
   const std::string expires =
-      wish.expires_in ? fmt::format(R"(,"expires_in_ms":{})", wish.expires_in->count()) : std::string();
-  const auto made = server_.ask("POST", "/v1/tokens",
-                                fmt::format(R"({{"name":{},"role":{},"tenants":[{}]{}}})", wire::quote(wish.name),
-                                            wire::quote(to_string(wish.role)), fmt::join(tenants, ","), expires));
-  if (!made) return std::unexpected(made.error());
-  const auto record = read_token_record(*made);
-  return NewToken{*record, wire::text(*made, "token")};
+      request.expires_in ? fmt::format(R"(,"expires_in_ms":{})", request.expires_in->count()) : std::string();
+  const auto created =
+      server_.call_or_fail("POST", "/v1/tokens",
+                           fmt::format(R"({{"name":{},"role":{},"tenants":[{}]{}}})", wire::quote(request.name),
+                                       wire::quote(to_string(request.role)), fmt::join(tenants, ","), expires));
+  if (!created) return std::unexpected(created.error());
+  const auto record = read_token_record(*created);
+  return NewToken{*record, wire::text(*created, "token")};
 }
 
-Result<std::vector<TokenRecord>> RemoteOperatorClient::list_tokens() {
-  const auto page = server_.ask("GET", "/v1/tokens");
+Result<std::vector<TokenRecord>> ApiClient::list_tokens() {
+  const auto page = server_.call_or_fail("GET", "/v1/tokens");
   if (!page) return std::unexpected(page.error());
   return read_items<TokenRecord>(*page, read_token_record);
 }
 
-Result<void> RemoteOperatorClient::revoke_token(const std::string& id) {
-  const auto done = server_.ask("DELETE", "/v1/tokens/" + http::encode_percent(id));
+Result<void> ApiClient::revoke_token(const std::string& id) {
+  const auto done = server_.call_or_fail("DELETE", "/v1/tokens/" + http::encode_percent(id));
   if (!done) return std::unexpected(done.error());
   return {};
 }

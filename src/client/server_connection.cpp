@@ -1,4 +1,4 @@
-#include "client/remote_server.hpp"
+#include "client/server_connection.hpp"
 
 #include <fmt/format.h>
 
@@ -36,17 +36,17 @@ Error ServerReply::error() const {
   std::string detail = wire::text(body, "detail");
   if (detail.empty()) detail = wire::text(body, "title");
   if (const auto code = find_code(name)) return {*code, std::move(detail)};
-  return {Code::INTERNAL, fmt::format("the server answered {} {} {}", status, name, detail)};
+  return {Code::INTERNAL, fmt::format("the server replied {} {} {}", status, name, detail)};
 }
 
-Result<RemoteServer> RemoteServer::at(const std::string& address, const ServerLogin& login, Clock& clock) {
+Result<ServerConnection> ServerConnection::at(const std::string& address, const ServerLogin& login, Clock& clock) {
   auto url = http::parse_url(address);
   if (!url) return std::unexpected(url.error());
-  return RemoteServer(http::Client(*std::move(url), clock), login.read_token(), login.tenant);
+  return ServerConnection(http::Client(*std::move(url), clock), login.read_token(), login.tenant);
 }
 
-Result<ServerReply> RemoteServer::call(std::string_view method, const std::string& target, const std::string& body,
-                                       std::vector<http::ClientHeader> headers) {
+Result<ServerReply> ServerConnection::call(std::string_view method, const std::string& target, const std::string& body,
+                                           std::vector<http::ClientHeader> headers) {
   if (!token_.empty()) headers.push_back({"Authorization", "Bearer " + token_});
   if (tenant_) headers.push_back({"Latchkey-Tenant", *tenant_});
   if (!body.empty()) headers.push_back({"Content-Type", "application/json"});
@@ -55,12 +55,12 @@ Result<ServerReply> RemoteServer::call(std::string_view method, const std::strin
   ServerReply reply{.status = response->status, .body = {}, .retry_after = read_retry_after(*response)};
   const std::string_view text = response->body.empty() ? std::string_view("{}") : std::string_view(response->body);
   if (parser_.parse(simdjson::padded_string(text)).get(reply.body) != simdjson::SUCCESS)
-    return fail(Code::REPLY_LOST, fmt::format("the server answered {} with something that is not JSON", reply.status));
+    return fail(Code::REPLY_LOST, fmt::format("the server replied {} with a body that is not JSON", reply.status));
   return reply;
 }
 
-Result<simdjson::dom::element> RemoteServer::ask(std::string_view method, const std::string& target,
-                                                 const std::string& body) {
+Result<simdjson::dom::element> ServerConnection::call_or_fail(std::string_view method, const std::string& target,
+                                                              const std::string& body) {
   const auto reply = call(method, target, body);
   if (!reply) return std::unexpected(reply.error());
   if (!reply->is_good()) return std::unexpected(reply->error());
