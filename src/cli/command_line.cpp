@@ -31,7 +31,7 @@ std::string with_suggestion(std::string message, std::string_view name, const st
   return message;
 }
 
-// What is wrong with the names of commands, which CLI11 would only say is missing.
+// The error of an unknown command name. CLI11 would only report that a subcommand is missing.
 std::optional<std::string> find_unknown_command(CLI::App& app, const std::vector<std::string>& arguments) {
   CLI::App* at = &app;
   for (const std::string& argument : arguments) {
@@ -44,7 +44,7 @@ std::optional<std::string> find_unknown_command(CLI::App& app, const std::vector
   return std::nullopt;
 }
 
-// The command that was being parsed.
+// The command at which parsing stopped.
 const CLI::App& innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : innermost(*parsed.back());
@@ -58,7 +58,7 @@ std::string path_of(const CLI::App& app) {
 std::string describe(const CLI::ParseError& error, const CLI::App& app, const CliContext& context) {
   const CLI::App& at = innermost(app);
   const auto rest = app.remaining(true);
-  // A mistyped flag is more to the point than the required one that is missing because of it.
+  // A mistyped flag is reported first: a required flag may be missing only because of it.
   const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
   const bool is_missing = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
   if (!is_extra && !(is_missing && !rest.empty() && rest.front().starts_with('-'))) return error.what();
@@ -75,20 +75,20 @@ std::string describe(const CLI::ParseError& error, const CLI::App& app, const Cl
 void add_commands(CLI::App& app, const CliContext& context) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "latchkey " LATCHKEY_VERSION, "Print the version");
-  app.set_help_all_flag("--help-all", "Print the help of every command");
+  app.set_help_all_flag("--help-all", "Print the help of all commands");
   app.footer(R"(Examples:
-  latchkey run --key backup:2026-02-06 -- ./backup.sh    run once; again: print what it wrote
-  latchkey dlq list                                      what failed for good
-  latchkey runs list --status running                    what is going on
-  latchkey serve                                         the HTTP API on 127.0.0.1:7420
-  latchkey run --help                                    more on any command)");
+  latchkey run --key backup:2026-02-06 -- ./backup.sh    runs once; a repeat prints the stored output
+  latchkey dlq list                                      runs that failed permanently
+  latchkey runs list --status running                    runs in progress
+  latchkey serve                                         serves the HTTP API on 127.0.0.1:7420
+  latchkey run --help                                    the flags of a command)");
 #define LATCHKEY_ADD(name) add_##name##_command(app, context);
   LATCHKEY_COMMANDS(LATCHKEY_ADD)
 #undef LATCHKEY_ADD
 }
 
 void run_command_line(CLI::App& app, const std::vector<std::string>& arguments, const CliContext& context) {
-  if (!arguments.empty() && arguments.front() == "help") {  // `latchkey help runs list`, as many expect it
+  if (!arguments.empty() && arguments.front() == "help") {  // `latchkey help runs list`
     std::vector<std::string> asked(arguments.begin() + 1, arguments.end());
     asked.emplace_back("--help");
     return run_command_line(app, asked, context);

@@ -36,15 +36,15 @@ std::string ConnectionOptions::store_file() const { return find_store_file(store
 
 Result<void> ConnectionOptions::check() const {
   if (!data_dir.empty()) return {};
-  return fail(Code::USAGE, "this user has no home directory: say with --data-dir where the store is");
+  return fail(Code::USAGE, "this user has no home directory: name the folder of the store with --data-dir");
 }
 
 Result<std::string> ConnectionOptions::find_server() const {
   if (!server.empty()) return server;
   if (pg::names_postgres(store))
     return fail(Code::USAGE,
-                "LATCHKEY_STORE names PostgreSQL, which commands reach through a server: say --server URL (or unset "
-                "LATCHKEY_STORE to use the data folder)");
+                "LATCHKEY_STORE names PostgreSQL, which commands reach through a server: name it with --server URL (or "
+                "unset LATCHKEY_STORE to use the data folder)");
   if (auto known = check(); !known) return std::unexpected(known.error());
   if (!store.empty()) {
     if (auto good = check_store(store); !good) return fail(Code::USAGE, "LATCHKEY_STORE: " + good.error().detail);
@@ -56,7 +56,7 @@ Result<std::string> ConnectionOptions::find_server() const {
   return fail(Code::SERVER_UNREACHABLE,
               data_dir +
                   " is the data folder of a server on PostgreSQL, which is not running: start "
-                  "it, or say --server URL (to begin an embedded store here, remove " +
+                  "it, or name another one with --server URL (to create an embedded store here, remove " +
                   ServerAddressFile::path_in(data_dir) + ")");
 }
 

@@ -74,11 +74,12 @@ TEST_P(RunOnFullDisk, AnOutcomeThatCannotBeKeptIsToldAndKeptOnceThereIsRoom) {
   const auto holder = start_telling(run("a", "echo done; " + disk_.fill_command() + "; exit 0"));
   EXPECT_EQ(holder->read_line(), "done");
   EXPECT_THAT(holder->read_line(), HasSubstr("latchkey: STORE_FULL: the disk of "));
-  EXPECT_THAT(holder->read_line(), testing::MatchesRegex("latchkey: the command succeeded, but that is not kept yet; "
-                                                         "trying again until .*Z \\(10m\\); Ctrl-C gives it up"));
+  EXPECT_THAT(holder->read_line(),
+              testing::MatchesRegex("latchkey: the command succeeded, but its outcome is not stored yet; "
+                                    "retrying until .*Z \\(10m\\); Ctrl-C ends the retries"));
   disk_.make_room();
   EXPECT_EQ(holder->finish(), 0);
-  EXPECT_THAT(holder->out, HasSubstr("latchkey: kept after "));
+  EXPECT_THAT(holder->out, HasSubstr("latchkey: stored after "));
   EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "done\n");
 }
 
@@ -87,7 +88,7 @@ TEST_P(RunOnFullDisk, GivingUpSaysWhatIsNotKept) {
   for (int i = 0; i < 3; ++i) holder->read_line();
   holder->signal(SIGINT);
   EXPECT_EQ(holder->finish(), 130);
-  EXPECT_THAT(holder->out, HasSubstr("latchkey: the command succeeded, but that is NOT kept: run "));
+  EXPECT_THAT(holder->out, HasSubstr("latchkey: the command succeeded, but its outcome is NOT stored: run "));
   EXPECT_THAT(holder->out, HasSubstr("the next call runs the command again"));
   disk_.make_room();
   EXPECT_EQ(call(run("a", "echo again", {"--wait"})).out, "again\n");
@@ -99,8 +100,9 @@ TEST_P(RunOnFullDisk, GivingUpUnderHoldLeavesAPersonToDecide) {
   for (int i = 0; i < 3; ++i) holder->read_line();
   holder->signal(SIGTERM);
   EXPECT_EQ(holder->finish(), 143);
-  EXPECT_THAT(holder->out, HasSubstr("latchkey: the command failed (exit status 3), but that is NOT kept: run "));
-  EXPECT_THAT(holder->out, HasSubstr("a person decides (latchkey runs resolve "));
+  EXPECT_THAT(holder->out,
+              HasSubstr("latchkey: the command failed (exit status 3), but its outcome is NOT stored: run "));
+  EXPECT_THAT(holder->out, HasSubstr("an operator decides (latchkey runs resolve "));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ TEST_F(RunSignals, UnderHoldACommandCutShortLeavesDoubt) {
   holder->signal(SIGTERM);
   EXPECT_EQ(holder->finish(), 143);
   EXPECT_THAT(holder->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
-  EXPECT_THAT(holder->err, Not(HasSubstr("given back")));
+  EXPECT_THAT(holder->err, Not(HasSubstr("is released")));
   EXPECT_THAT(call(run("a", "echo again")).err, HasSubstr("OUTCOME_UNKNOWN"));
   call(run("b", "kill -9 $$", {"--on-doubt", "hold"}));  // as the kernel does when memory runs out
   EXPECT_EQ(call(run("b", "echo again")).exit, 76);
@@ -156,7 +156,7 @@ TEST_F(RunSignals, CtrlCReachesTheCommandOnceAndTheTryIsGivenBack) {
       start_on_terminal(run("a", "trap 'echo got INT; exit 9' INT; echo running; while :; do read x; done"));
   terminal.read_until("running\r\n");
   terminal.type("\x03");
-  const std::string seen = terminal.read_until("given back");
+  const std::string seen = terminal.read_until("is released");
   EXPECT_THAT(seen, HasSubstr("got INT"));
   EXPECT_EQ(seen.find("got INT"), seen.rfind("got INT")) << "the terminal sent it, and nobody else";
   EXPECT_EQ(terminal.finish(), 130);
@@ -191,7 +191,7 @@ TEST_F(RunSignals, BetweenTriesTheWaitIsGivenBackAndTheNextCallGoesOn) {
     ASSERT_THAT(holder->read_line(), HasSubstr("attempt 2 of 6 failed: exit status 3; trying again in 5s"));
     holder->signal(signal);
     EXPECT_EQ(holder->finish(), 128 + signal);
-    EXPECT_THAT(holder->out, HasSubstr("is given back, the next call runs it again"));
+    EXPECT_THAT(holder->out, HasSubstr("is released, the next call runs it again"));
     const Answer next = call(run(key, "echo attempt $LATCHKEY_ATTEMPT; echo $LATCHKEY_EFFECT_KEY"));
     EXPECT_EQ(next.exit, 0) << next.err;
     EXPECT_EQ(next.out, "attempt 3\n" + read(key)) << "the same run: a sink that keys on it is not told of another";

@@ -63,7 +63,7 @@ TEST_F(RunWithServer, UnderHoldACommandCutShortIsSaidToBeInDoubt) {
   holder->signal(SIGINT);
   EXPECT_EQ(holder->finish(), 130);
   EXPECT_THAT(holder->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
-  EXPECT_THAT(holder->err, Not(HasSubstr("given back")));
+  EXPECT_THAT(holder->err, Not(HasSubstr("is released")));
   EXPECT_EQ(call(run("a", "echo again")).exit, 76);
 }
 
@@ -75,7 +75,7 @@ TEST_F(RunWithServer, ASignalBetweenTriesGivesTheWaitBack) {
   ASSERT_THAT(holder->read_line(), HasSubstr("trying again in 5s"));
   holder->signal(SIGINT);
   EXPECT_EQ(holder->finish(), 130);
-  EXPECT_THAT(holder->out, HasSubstr("is given back, the next call runs it again"));
+  EXPECT_THAT(holder->out, HasSubstr("is released, the next call runs it again"));
   EXPECT_EQ(call(run("a", "echo attempt $LATCHKEY_ATTEMPT")).out, "attempt 3\n");
 }
 

@@ -19,7 +19,7 @@ std::vector<std::string> words_of(const CLI::App& app) {
   return words;
 }
 
-// What an option takes, where that is a fixed set: CLI11 says "TEXT:{once,while-running}".
+// The values of an option with a fixed set of them. CLI11 describes such an option as "TEXT:{once,while-running}".
 std::string values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('{'), end = type.find('}');
@@ -29,7 +29,7 @@ std::string values_of(const CLI::Option& option) {
   return values;
 }
 
-// `latchkey run --guard`: what may follow.
+// The cases for `latchkey run --guard` and the like: the values that may follow.
 std::string write_values(const CommandNode& node) {
   std::string cases;
   for (const CLI::Option* option : node.app->get_options())
@@ -39,7 +39,8 @@ std::string write_values(const CommandNode& node) {
   return cases;
 }
 
-// bash, and zsh through its bash compatibility: the longest known path of commands decides what may follow.
+// The script for bash, and for zsh with its bash compatibility. The longest known path of commands selects the words
+// that may follow.
 std::string write_bash(const CLI::App& app) {
   std::string cases, values;
   for (const CommandNode& node : list_commands(app)) values += write_values(node);

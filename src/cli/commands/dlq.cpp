@@ -94,7 +94,7 @@ Result<void> show(std::ostream& out, RunApi& api, Uuid id, const IdOptions& opti
   return {};
 }
 
-// Who does it, as far as the machine knows. A server knows by the token.
+// The name of the operator: the user of this process. A server derives it from the token instead.
 std::string actor() {
   const char* const user = std::getenv("USER");
   return user != nullptr ? make_readable(user) : std::to_string(::getuid());
@@ -123,7 +123,7 @@ Result<DeadLetterAction> make_action(const MembersOptions& options, Move move) {
   DeadLetterAction action{.runs = {}, .move = std::move(move), .note = options.resolve.note};
   for (const std::string& text : options.runs) {
     const auto run = parse_uuid(text);
-    if (!run) return fail(Code::USAGE, "`--run` wants the id of a run, not " + text);
+    if (!run) return fail(Code::USAGE, "`--run` needs the id of a run, not " + text);
     action.runs.push_back(*run);
   }
   return action;
@@ -138,13 +138,13 @@ std::string to_json(const MembersMoved& moved) {
                      moved.refused, problems);
 }
 
-// Each member on its own. That a run which was named is refused is an error; of all members some may well be, but not
-// every one.
+// Performs the action on each member. A refusal is an error if the run was named with --run, or if all members are
+// refused.
 Result<void> move_members(const CliContext& context, RunApi& api, Uuid id, const IdOptions& options,
                           const DeadLetterAction& action) {
   StatusLine status(context.err, context.status);
   const auto moved = api.move_members(id, action, actor(), [&](const MembersMoved& progress) {
-    status.show(fmt::format("latchkey: {} of its runs looked at, {} changed",
+    status.show(fmt::format("latchkey: {} of its runs processed, {} changed",
                             progress.changed + progress.unchanged + progress.refused, progress.changed));
   });
   status.clear();
@@ -153,34 +153,33 @@ Result<void> move_members(const CliContext& context, RunApi& api, Uuid id, const
   if (options.json) {
     out << to_json(*moved) << '\n';
   } else {
-    out << fmt::format("{} changed, {} stood so already, {} refused\n", moved->changed, moved->unchanged,
-                       moved->refused);
+    out << fmt::format("{} changed, {} unchanged, {} refused\n", moved->changed, moved->unchanged, moved->refused);
     for (const auto& [run, why] : moved->problems) out << run << "  " << why << '\n';
   }
-  if (!action.runs.empty() && moved->refused > 0)
-    return fail(Code::MOVE_REFUSED, "not every run that was named was moved");
+  if (!action.runs.empty() && moved->refused > 0) return fail(Code::MOVE_REFUSED, "not every named run was changed");
   if (moved->refused > 0 && moved->changed + moved->unchanged == 0)
-    return fail(Code::MOVE_REFUSED, "none of its runs was moved");
+    return fail(Code::MOVE_REFUSED, "none of its runs was changed");
   return {};
 }
 
 void add_retry(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
-      add_id_command(dlq, "retry", "Open its failed runs again; the next call of each key runs it", context,
+      add_id_command(dlq, "retry", "Open its failed runs again; the next call of each key runs the command", context,
                      [wanted, &context](RunApi& api, Uuid id, const IdOptions& options) -> Result<void> {
                        const auto action = make_action(*wanted, RetryByHand{wanted->fresh_effect_key});
                        if (!action) return std::unexpected(action.error());
                        return move_members(context, api, id, options, *action);
                      });
-  command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
-  command->add_flag("--fresh-effect-key", wanted->fresh_effect_key, "Let the sink see it as another request");
+  command->add_option("--run", wanted->runs, "Only this run; may be given several times")->take_all();
+  command->add_flag("--fresh-effect-key", wanted->fresh_effect_key,
+                    "Use a new effect key: the receiving system treats it as another request");
 }
 
 void add_resolve(CLI::App& dlq, const CliContext& context) {
   auto wanted = std::make_shared<MembersOptions>();
   CLI::App* const command =
-      add_id_command(dlq, "resolve", "Say what became of its failed runs", context,
+      add_id_command(dlq, "resolve", "Resolve its failed runs as completed or failed", context,
                      [wanted, &context](RunApi& api, Uuid id, const IdOptions& options) -> Result<void> {
                        auto move = make_move(wanted->resolve);
                        if (!move) return std::unexpected(move.error());
@@ -190,31 +189,31 @@ void add_resolve(CLI::App& dlq, const CliContext& context) {
                      });
   add_resolve_options(*command, wanted->resolve,
                       {.outcomes = {"completed", "failed"},
-                       .outcome = "completed: it was done after all; failed: it was looked at",
-                       .note = "Why, kept with the members"});
-  command->add_option("--run", wanted->runs, "Only this run; may be repeated")->take_all();
+                       .outcome = "completed: the effect happened after all; failed: the failure is final",
+                       .note = "Reason, stored with the members"});
+  command->add_option("--run", wanted->runs, "Only this run; may be given several times")->take_all();
 }
 
 }  // namespace
 
 void add_dlq_command(CLI::App& app, const CliContext& context) {
-  CLI::App* const dlq = app.add_subcommand("dlq", "Dead letters: what failed for good");
+  CLI::App* const dlq = app.add_subcommand("dlq", "Manage dead letters: runs that failed permanently");
   dlq->require_subcommand(1);
   dlq->footer(
       "Examples:\n  latchkey dlq list\n  latchkey dlq show ID\n  latchkey dlq acknowledge ID\n  latchkey dlq retry "
       "ID\n  latchkey dlq resolve ID --outcome completed");
   auto options = std::make_shared<DlqOptions>();
-  CLI::App* const list_app = dlq->add_subcommand("list", "Dead letters, the one opened last first");
-  list_app->add_option("--function", options->function, "Of this function only");
-  list_app->add_flag("--all", options->all, "Acknowledged ones too");
+  CLI::App* const list_app = dlq->add_subcommand("list", "List dead letters, newest first");
+  list_app->add_option("--function", options->function, "Only of this function");
+  list_app->add_flag("--all", options->all, "Acknowledged entries, too");
   add_list_options(*list_app, *options);
   list_app->footer("Examples:\n  latchkey dlq list --function run\n  latchkey dlq list --all --json");
   set_api_work(*list_app, options, context,
                [options, &context](RunApi& api) { return list(*options, context.out, api); });
   std::ostream& out = context.out;
-  add_id_command(*dlq, "show", "One dead letter with the runs in it", context,
+  add_id_command(*dlq, "show", "Show one dead letter with its runs", context,
                  [&out](RunApi& api, Uuid id, const IdOptions& with) { return show(out, api, id, with); });
-  add_id_command(*dlq, "acknowledge", "Somebody has seen it: the next failure opens a new one", context,
+  add_id_command(*dlq, "acknowledge", "Acknowledge a dead letter; the next failure opens a new one", context,
                  [&out](RunApi& api, Uuid id, const IdOptions& with) { return acknowledge(out, api, id, with); });
   add_retry(*dlq, context);
   add_resolve(*dlq, context);

@@ -15,6 +15,9 @@
 namespace latchkey {
 namespace {
 
+// `latchkey key` computes keys as the server does, from flags or from JSON on stdin. It needs no store. Each subcommand
+// prints one line. An error prints nothing on stdout and exits 2 for wrong flags, 65 for malformed JSON.
+
 struct LockOptions {
   std::string function;
   std::string tenant;
@@ -67,10 +70,10 @@ void add_lock(CLI::App& key, const CliContext& context) {
   lock->add_option("--at", options->at, "RFC 3339 time (default: now)");
   lock->add_option("--time-zone", options->time_zone, "Zone of the local date for day, week and month")
       ->capture_default_str();
-  lock->add_option("--entity", options->entities, "JSON object whose hash ends the key");
-  lock->add_option("--input", options->input, "JSON from which a template's {input./…} is taken");
+  lock->add_option("--entity", options->entities, "JSON object; its hash is the last part of the key");
+  lock->add_option("--input", options->input, "JSON for {input./…} of the template");
   lock->add_option("--template", options->pattern,
-                   "Another shape: {function} {tenant} {day} {entity} {input./json/pointer} …");
+                   "Form of the key: {function} {tenant} {day} {entity} {input./json/pointer} …");
   lock->footer(R"(Examples:
   latchkey key lock --function detect-alerts --tenant acme --grain day --at 2026-02-06T10:00:00Z
     detect-alerts:acme:2026-02-06
@@ -83,7 +86,7 @@ void add_lock(CLI::App& key, const CliContext& context) {
 void add_cache(CLI::App& key, const CliContext& context) {
   auto options = std::make_shared<CacheOptions>();
   CLI::App* const cache = key.add_subcommand("cache", "The key of a cached result; inputs as JSON on stdin");
-  cache->add_option("--job", options->job, "Job id (default: none, the result is common to all jobs)");
+  cache->add_option("--job", options->job, "Job id (default: none; all jobs share the result)");
   cache->add_option("--process", options->process, "Process id")->required();
   cache->footer("Example:\n  echo '{\"layer\":\"roads\"}' | latchkey key cache --job job-1 --process buffer");
   cache->callback([options, &context] {
@@ -91,7 +94,7 @@ void add_cache(CLI::App& key, const CliContext& context) {
   });
 }
 
-// A command that makes its line from the JSON on stdin alone.
+// A command that computes its line from the JSON on stdin and has no flags.
 void add_filter(CLI::App& key, const CliContext& context, const std::string& name, const std::string& description,
                 Result<std::string> (*compute)(std::string_view)) {
   CLI::App* const filter = key.add_subcommand(name, description + "; JSON on stdin");
@@ -108,7 +111,7 @@ Result<std::string> format_fingerprint(std::string_view text) {
 }  // namespace
 
 void add_key_command(CLI::App& app, const CliContext& context) {
-  CLI::App* const key = app.add_subcommand("key", "Compute a key as the server would");
+  CLI::App* const key = app.add_subcommand("key", "Compute a key as the server does");
   key->require_subcommand(1);
   key->footer(R"(Examples:
   latchkey key lock --function detect-alerts --tenant acme --grain day --at 2026-02-06T10:00:00Z

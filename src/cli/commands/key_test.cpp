@@ -56,7 +56,7 @@ TEST(KeyCommand, PrintsLockKeys) {
   EXPECT_EQ(run(lock({"--at", "2026-02-06T23:30:00Z", "--time-zone", "Europe/Oslo"})).out,
             "detect-alerts:acme:2026-02-07\n");
   EXPECT_EQ(run(lock({"--entity", "{}"})).out, "detect-alerts:acme:2026-02-06:4f53cda18c2b\n");
-  // What the standard's JavaScript makes of it: sha256(JSON.stringify([["rule_id","r123"]])), 12 digits.
+  // The JavaScript of the standard computes sha256(JSON.stringify([["rule_id","r123"]])), 12 digits.
   EXPECT_EQ(run(lock({"--entity", R"({"rule_id":"r123"})"})).out, "detect-alerts:acme:2026-02-06:d692718ec602\n");
   EXPECT_EQ(run({"key", "entity"}, R"({"rule_id":"r123"})").out, "d692718ec602\n");
   EXPECT_EQ(run(lock({"--template", "gen:{tenant}:{input./alertId}:{day}", "--input", R"({"alertId":"a-7"})"})).out,
@@ -72,7 +72,7 @@ TEST(KeyCommand, PrintsWhatItMakesOfStdin) {
             "723c9490ad0b1c7113da7508b3c2e0c96e67ddb03cf40ce6a232044072ce12ed\n");
 }
 
-TEST(KeyCommand, TellsBadDataFromBadUsage) {
+TEST(KeyCommand, DistinguishesBadDataFromBadUsage) {
   const Ran data = run({"key", "canonical"}, "{");
   EXPECT_EQ(data.exit, EXIT_BAD_DATA);
   EXPECT_EQ(data.out, "");

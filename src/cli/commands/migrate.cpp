@@ -33,10 +33,10 @@ int migrate_verify(const MigrateOptions& options, const CliContext& context) {
   try {
     verify(*target, files, interrupt.watch());
   } catch (const MigrationError&) {
-    interrupt.leave_if_told();
+    interrupt.die_if_interrupted();
     throw;
   }
-  interrupt.leave_if_told();
+  interrupt.die_if_interrupted();
   if (options.json)
     context.out << fmt::format("{{\"verified\":{}}}\n", files.migrations.size());
   else
@@ -45,7 +45,7 @@ int migrate_verify(const MigrateOptions& options, const CliContext& context) {
   return 0;
 }
 
-// Without a database only what is wrong in every one is told of the scripts.
+// Without a database, only those faults of the scripts are found that are faults in every database.
 int migrate_plan(const MigrateOptions& options, const CliContext& context) {
   const auto files = read_migrations(options);
   if (options.database.empty())
@@ -64,16 +64,16 @@ int migrate_new(const MigrateOptions& options, const CliContext& context) {
 }
 
 void add_wait(CLI::App& command, MigrateOptions& options) {
-  add_duration(command, "--wait", options.wait, "How long to wait for another runner (default: 1m)");
+  add_duration(command, "--wait", options.wait, "How long to wait for another running migration (default: 1m)");
 }
 
 void add_up(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
   CLI::App* const command =
-      add_migrate(migrate, "up", "Apply what is pending, oldest first", options, context, &migrate_up);
+      add_migrate(migrate, "up", "Apply the pending migrations, oldest first", options, context, &migrate_up);
   add_database(*command, *options);
-  add_number(*command, "--to", options->to, 1, "The last one to apply (default: all)");
-  command->add_flag("--force", options->force, "Latchkey's own: under running servers, too");
+  add_number(*command, "--to", options->to, 1, "The last migration to apply (default: all)");
+  command->add_flag("--force", options->force, "Apply Latchkey's own migrations although servers are running");
   add_wait(*command, *options);
   command->footer(
       "Examples:\n  latchkey migrate up --database postgres://latchkey@db/latchkey\n"
@@ -83,12 +83,13 @@ void add_up(CLI::App& migrate, const CliContext& context) {
 void add_down(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
   CLI::App* const command =
-      add_migrate(migrate, "down", "Take back what was applied, newest first", options, context, &migrate_down);
+      add_migrate(migrate, "down", "Take back applied migrations, newest first", options, context, &migrate_down);
   add_database(*command, *options);
-  CLI::Option* const steps = add_number(*command, "--steps", options->steps, 1, "How many (default: 1)");
-  add_number(*command, "--to", options->to, 0, "Down to this number, which stays applied; 0: all")->excludes(steps);
-  command->add_flag("--yes", options->yes, "The plan's steps are done: do not ask");
-  command->add_flag("--force", options->force, "Latchkey's own: under running servers, too, whose calls then fail");
+  CLI::Option* const steps = add_number(*command, "--steps", options->steps, 1, "Number of migrations (default: 1)");
+  add_number(*command, "--to", options->to, 0, "Take back all migrations above this number")->excludes(steps);
+  command->add_flag("--yes", options->yes, "The steps of the plan are done: do not ask");
+  command->add_flag("--force", options->force,
+                    "Take back Latchkey's own migrations although servers are running; their calls fail");
   add_wait(*command, *options);
   command->footer(
       "Examples:\n  latchkey migrate down --dir migrations --database postgres://app@db/app\n"
@@ -97,25 +98,26 @@ void add_down(CLI::App& migrate, const CliContext& context) {
 
 void add_status(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
-  CLI::App* const command =
-      add_migrate(migrate, "status", "What is applied, pending, changed or unknown", options, context, &migrate_status);
+  CLI::App* const command = add_migrate(migrate, "status", "List migrations: applied, pending, changed or unknown",
+                                        options, context, &migrate_status);
   add_database(*command, *options);
-  command->add_flag("--exit-code", options->exit_code, "Exit 3 unless all are applied, and as they stand here");
+  command->add_flag("--exit-code", options->exit_code, "Exit 3 unless all migrations are applied and unchanged");
   command->footer("Example:\n  latchkey migrate status --dir migrations --database postgres://app@db/app --json");
 }
 
 void add_verify(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
-  CLI::App* const command = add_migrate(migrate, "verify", "Up, down and up again on a scratch database, and compare",
-                                        options, context, &migrate_verify);
+  CLI::App* const command =
+      add_migrate(migrate, "verify", "Run up, down and up again on a scratch database, and compare the schemas",
+                  options, context, &migrate_verify);
   add_database(*command, *options);
   command->footer("Example:\n  latchkey migrate verify --dir migrations --database postgres://app@db/app");
 }
 
 void add_plan(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
-  CLI::App* const command = add_migrate(migrate, "plan", "Check the files and their rollback plans, and show these",
-                                        options, context, &migrate_plan);
+  CLI::App* const command =
+      add_migrate(migrate, "plan", "Check the files and print their rollback plans", options, context, &migrate_plan);
   add_database(*command, *options);
   command->footer("Example:\n  latchkey migrate plan --dir migrations");
 }
@@ -123,19 +125,20 @@ void add_plan(CLI::App& migrate, const CliContext& context) {
 void add_new(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
   CLI::App* const command =
-      add_migrate(migrate, "new", "Make the three files of the next migration", options, context, &migrate_new);
-  command->add_option("NAME", options->name, "Letters, digits, - and _: add_user_preferences")->required();
-  command->get_option("--dir")->required()->description("Folder of your migrations; made if there is none");
+      add_migrate(migrate, "new", "Create the three files of the next migration", options, context, &migrate_new);
+  command->add_option("NAME", options->name, "Name with letters, digits, - and _, such as add_user_preferences")
+      ->required();
+  command->get_option("--dir")->required()->description("Folder of your migrations; created if it is missing");
   command->footer("Example:\n  latchkey migrate new add_user_preferences --dir migrations");
 }
 
 void add_accept(CLI::App& migrate, const CliContext& context) {
   auto options = std::make_shared<MigrateOptions>();
-  CLI::App* const command = add_migrate(migrate, "accept", "Take an applied file that changed for what was applied",
+  CLI::App* const command = add_migrate(migrate, "accept", "Accept a file that was changed after it was applied",
                                         options, context, &migrate_accept);
-  add_number(*command, "NUMBER", options->version, 1, "Of the migration")->required();
+  add_number(*command, "NUMBER", options->version, 1, "Number of the migration")->required();
   add_database(*command, *options);
-  command->add_flag("--yes", options->yes, "It means the same as what was applied: do not ask");
+  command->add_flag("--yes", options->yes, "The file means the same as the applied one: do not ask");
   add_wait(*command, *options);
   command->footer("Example:\n  latchkey migrate accept 3 --yes --dir migrations --database postgres://app@db/app");
 }
@@ -143,7 +146,7 @@ void add_accept(CLI::App& migrate, const CliContext& context) {
 }  // namespace
 
 void add_migrate_command(CLI::App& app, const CliContext& context) {
-  CLI::App* const migrate = app.add_subcommand("migrate", "Numbered changes of a schema, and how they are taken back");
+  CLI::App* const migrate = app.add_subcommand("migrate", "Apply, verify and take back schema migrations");
   migrate->require_subcommand(1);
   migrate->footer(R"(Examples:
   latchkey migrate status --database postgres://latchkey@db/latchkey

@@ -30,7 +30,7 @@ Collection read_migrations(const MigrateOptions& options) {
 std::unique_ptr<Target> open_database(const MigrateOptions& options, const CliContext& context) {
   if (options.database.empty())
     throw MigrationError(Code::USAGE,
-                         "say which database: --database postgres://… or sqlite:FILE, or LATCHKEY_DATABASE");
+                         "name the database: --database postgres://… or sqlite:FILE, or LATCHKEY_DATABASE");
   TargetSettings settings{.database = options.database, .schema = options.schema};
   if (options.is_own())
     settings.ledger = Ledger::own;
@@ -44,7 +44,7 @@ std::unique_ptr<Target> open_database(const MigrateOptions& options, const CliCo
 RunSettings make_run_settings(const MigrateOptions& options, const CliContext& context, const std::string& state) {
   return {.to = options.to < 0 ? std::nullopt : std::optional(options.to),
           .patience = options.wait,
-          .on_wait = [&context] { context.err << "latchkey: another runner is at it: waiting\n"
+          .on_wait = [&context] { context.err << "latchkey: another migration is running: waiting\n"
                                               << std::flush; },
           .on_done = [&options, &context,
                       state](const Migration& one) { print_done(context.out, one, state, options.as()); }};
@@ -59,7 +59,7 @@ CLI::App* add_migrate(CLI::App& migrate, const std::string& name, const std::str
     try {
       context.set_exit(work(*options, context));
     } catch (const MigrationError& stop) {
-      // A server that has the file, or another runner, is nothing broken: try again.
+      // A database that a server or another migration uses is no failure: the caller can retry.
       context.report({stop.code, stop.what()}, stop.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(stop.code));
     }
   });

@@ -1,5 +1,5 @@
-// What the commands of `latchkey migrate` share: their flags, and what is opened by them. What is wrong is thrown as
-// MigrationError; add_migrate() reports it.
+// The flags that the commands of `latchkey migrate` share, and the files and databases that they open. Errors are
+// thrown as MigrationError; add_migrate() reports them.
 #pragma once
 
 #include <memory>
@@ -14,13 +14,13 @@ namespace latchkey {
 
 struct MigrateOptions {
   std::string database;
-  std::string dir;  // empty: Latchkey's own
+  std::string dir;  // empty: Latchkey's own migrations
   std::string schema = "public";
-  std::string name;  // new: of the migration
+  std::string name;  // new: name of the migration
   Duration wait{60'000};
   std::int64_t to = -1;
   std::int64_t steps = 1;
-  std::int64_t version = 0;  // accept: which
+  std::int64_t version = 0;  // accept: number of the migration
   bool yes = false;
   bool force = false;
   bool exit_code = false;
@@ -30,20 +30,20 @@ struct MigrateOptions {
   As as() const { return json ? As::json : As::text; }
 };
 
-// The files; USAGE when `--to` is no number of theirs (0 is, for `down`).
+// Reads the files. USAGE when `--to` is not the number of a migration (0 is allowed for `down`).
 migrate::Collection read_migrations(const MigrateOptions& options);
-// USAGE when no database is named.
+// Opens the database of the flags. USAGE when none is named.
 std::unique_ptr<migrate::Target> open_database(const MigrateOptions& options, const CliContext& context);
-// `state`: what is printed of each that is done.
+// `state`: the word that is printed for each finished migration.
 migrate::RunSettings make_run_settings(const MigrateOptions& options, const CliContext& context,
                                        const std::string& state);
 
-// What a command does; the exit code.
+// Executes a command and returns the exit code.
 using MigrateWork = int (*)(const MigrateOptions&, const CliContext&);
-// With --dir and --json.
+// Adds a command with --dir and --json.
 CLI::App* add_migrate(CLI::App& migrate, const std::string& name, const std::string& description,
                       const std::shared_ptr<MigrateOptions>& options, const CliContext& context, MigrateWork work);
-// --database and --schema.
+// Adds --database and --schema.
 void add_database(CLI::App& command, MigrateOptions& options);
 
 }  // namespace latchkey

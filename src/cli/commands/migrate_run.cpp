@@ -17,16 +17,16 @@ namespace {
 
 using namespace migrate;
 
-bool asks_people(const MigrateOptions& options) { return !options.yes && ::isatty(STDIN_FILENO) == 1; }
+bool asks_operator(const MigrateOptions& options) { return !options.yes && ::isatty(STDIN_FILENO) == 1; }
 
-bool says_yes(const std::string& question, const CliContext& context) {
+bool answers_yes(const std::string& question, const CliContext& context) {
   context.err << question << " [y/N] " << std::flush;
   std::string line;
   std::getline(context.in, line);
   return line == "y" || line == "yes";
 }
 
-// What they are asked afterwards would fail, and nothing would tell why.
+// Without this check the requests of running servers would fail without a reason.
 void require_no_servers(const MigrateOptions& options, std::string_view nothing_done) {
   if (options.force) return;
   const auto names = find_live_servers(options.database);
@@ -37,7 +37,7 @@ void require_no_servers(const MigrateOptions& options, std::string_view nothing_
                                    fmt::join(names, ", "), names.size() == 1 ? "it" : "them", nothing_done));
 }
 
-// An older binary on a newer schema, what is no schema of Latchkey's at all, or an older one that servers work on.
+// Refuses a schema that is newer than this binary, or is not Latchkey's, or is older and in use by servers.
 void require_own_schema(const MigrateOptions& options, const CliContext& context) {
   const auto report = inspect_own_schema(options.database, context.random);
   if (!report) throw MigrationError(report.error().code, report.error().detail);
@@ -45,27 +45,27 @@ void require_own_schema(const MigrateOptions& options, const CliContext& context
   if (const auto refusal = find_refusal(*report)) throw MigrationError(refusal->code, refusal->detail);
 }
 
-// Every step that is prose is confirmed by the person who did it; true once all are. `done`: what was confirmed before,
-// where all is asked before anything is taken back.
+// The operator confirms each manual step of the plan. True when all are confirmed. `done` has the steps that were
+// confirmed before.
 bool confirm(const Migration& migration, std::set<std::string>& done, const CliContext& context) {
   for (const PlanStep& step : migration.plan.steps) {
     if (step.runs_down) break;
     if (done.contains(step.text)) continue;
-    if (!says_yes(fmt::format("{}: {}: done?", migration.label, plain(step.text, 200)), context)) return false;
+    if (!answers_yes(fmt::format("{}: {}: done?", migration.label, plain(step.text, 200)), context)) return false;
     done.insert(step.text);
   }
-  return says_yes(
+  return answers_yes(
       fmt::format("take {} back (data-loss risk: {})?", migration.label, to_string(migration.plan.data_loss_risk)),
       context);
 }
 
 void require_confirmed(const Migration& migration, std::set<std::string>& done, const MigrateOptions& options,
                        const CliContext& context) {
-  if (asks_people(options) && !confirm(migration, done, context))
+  if (asks_operator(options) && !confirm(migration, done, context))
     throw MigrationError(Code::MOVE_REFUSED, migration.label + " was not taken back: not confirmed");
 }
 
-// What is left to do once the down file has run.
+// Prints the manual steps that follow the down file.
 void print_rest(const Migration& migration, const CliContext& context) {
   bool after = false;
   for (const PlanStep& step : migration.plan.steps) {
@@ -74,7 +74,7 @@ void print_rest(const Migration& migration, const CliContext& context) {
   }
 }
 
-// Together or not at all: half of that schema would keep no tenants apart.
+// One transaction for all migrations: half of the schema would not separate tenants.
 void take_own_back(Target& target, const std::vector<Migration>& chosen, const MigrateOptions& options,
                    const CliContext& context) {
   std::set<std::string> done;
@@ -108,12 +108,13 @@ int migrate_down(const MigrateOptions& options, const CliContext& context) {
     return 0;
   }
   for (const Migration& one : chosen) print_rollback(context.err, one);
-  if (!options.yes && !asks_people(options))
-    throw MigrationError(Code::USAGE, "taking migrations back needs --yes where nobody can be asked");
+  if (!options.yes && !asks_operator(options))
+    throw MigrationError(Code::USAGE, "taking migrations back needs --yes where no operator can be asked");
   if (options.is_own()) return take_own_back(*target, chosen, options, context), 0;
   const RunSettings settings = make_run_settings(options, context, "taken_back");
   for (const Migration& one : chosen) {
-    std::set<std::string> done;  // each one's steps for itself: between two something happens
+    std::set<std::string>
+        done;  // the steps of each migration are confirmed anew, because the one before has changed the database
     require_confirmed(one, done, options, context);
     run_down(*target, {one}, settings);
     print_rest(one, context);
@@ -123,15 +124,16 @@ int migrate_down(const MigrateOptions& options, const CliContext& context) {
 
 int migrate_accept(const MigrateOptions& options, const CliContext& context) {
   if (options.is_own())
-    throw MigrationError(Code::USAGE,
-                         "Latchkey's own are those of a build: use the one that applied them; for yours, say --dir");
+    throw MigrationError(
+        Code::USAGE,
+        "Latchkey's own migrations belong to a build: use the build that applied them; for yours, name --dir");
   const auto files = read_migrations(options);
   const auto target = open_database(options, context);
   const std::string what = fmt::format(
-      "the ledger takes the up file of {} as it is now for what was applied; nothing else is done", options.version);
-  if (!options.yes && !asks_people(options))
-    throw MigrationError(Code::USAGE, fmt::format("{}: that needs --yes where nobody can be asked", what));
-  if (asks_people(options) && !says_yes(what + ": accept it?", context))
+      "the ledger accepts the present up file of {} as the applied one; nothing else is changed", options.version);
+  if (!options.yes && !asks_operator(options))
+    throw MigrationError(Code::USAGE, fmt::format("{}: that needs --yes where no operator can be asked", what));
+  if (asks_operator(options) && !answers_yes(what + ": accept it?", context))
     throw MigrationError(Code::MOVE_REFUSED, "nothing was accepted: not confirmed");
   accept_one(*target, files, options.version, make_run_settings(options, context, "accepted"));
   return 0;

@@ -1,4 +1,5 @@
-// `latchkey migrate up | down | accept`: what changes a database. Throws MigrationError.
+// `latchkey migrate up | down | accept`: the commands that change a database. Each returns the exit code or throws
+// MigrationError.
 #pragma once
 
 #include "cli/commands/migrate_options.hpp"
@@ -6,9 +7,9 @@
 namespace latchkey {
 
 int migrate_up(const MigrateOptions& options, const CliContext& context);
-// Shows the plans first; on a terminal a person confirms them.
+// Prints the plans first. On a terminal the operator confirms them.
 int migrate_down(const MigrateOptions& options, const CliContext& context);
-// The way out of MIGRATION_CHANGED for whoever knows that the changed file means the same.
+// Resolves MIGRATION_CHANGED for an operator who knows that the changed file means the same.
 int migrate_accept(const MigrateOptions& options, const CliContext& context);
 
 }  // namespace latchkey

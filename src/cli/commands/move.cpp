@@ -25,16 +25,16 @@ using wire::ObjectOut;
 
 struct MoveOptions {
   std::string from;
-  std::string store;  // LATCHKEY_STORE, as for every command
+  std::string store;  // LATCHKEY_STORE
   std::string data_dir;
   std::string to;
-  bool keep = false;
+  bool copy_only = false;
   bool unmark = false;
   bool yes = false;
   bool json = false;
 };
 
-// Every count, by the name that people read and the one in JSON.
+// A count with its title for people and its name in JSON.
 struct Named {
   std::string title;
   std::string name;
@@ -100,9 +100,9 @@ void print(std::ostream& out, const MoveReport& report, const std::string& file)
   for (const std::string& table : report.not_moved)
     out << fmt::format("not moved: {}, a table of your own\n", plain(table));
   out << (report.is_marked ? file +
-                                 " is marked as moved and is opened by nobody any more; go on with `latchkey serve "
+                                 " is marked as moved and cannot be opened any more; continue with `latchkey serve "
                                  "--store postgres://…`\n"
-                           : file + " is not marked: what is done in it from now on is not in the copy\n");
+                           : file + " is not marked: later changes in it are not in the copy\n");
 }
 
 std::string find_file(const MoveOptions& options) {
@@ -110,14 +110,14 @@ std::string find_file(const MoveOptions& options) {
   return options.from.starts_with("sqlite:") ? options.from.substr(7) : "";
 }
 
-// Of the variable that stands in for --from.
+// The fault of LATCHKEY_STORE, which is used if --from is missing.
 std::optional<Error> find_fault_of_store(const MoveOptions& options) {
   if (!options.from.empty()) return std::nullopt;
   if (options.store.empty() && options.data_dir.empty())
-    return Error{Code::USAGE, "say which store: --from sqlite:FILE or --data-dir DIR"};
+    return Error{Code::USAGE, "name the store: --from sqlite:FILE or --data-dir DIR"};
   if (pg::names_postgres(options.store))
     return Error{Code::USAGE,
-                 "LATCHKEY_STORE names PostgreSQL, and it is a file that is moved: say --from sqlite:FILE (or unset "
+                 "LATCHKEY_STORE names PostgreSQL, but only a file can be moved: name --from sqlite:FILE (or unset "
                  "LATCHKEY_STORE to move the data folder's)"};
   if (options.store.empty()) return std::nullopt;
   if (const auto good = check_store(options.store); !good)
@@ -132,22 +132,22 @@ std::optional<Error> find_fault(const MoveOptions& options) {
     return Error{Code::USAGE,
                  "--unmark opens " + find_file(options) +
                      " again, and what was or will be done in its copy on PostgreSQL is then done a second time; if "
-                     "nothing has used the copy and nothing will, say --yes"};
+                     "nothing has used the copy and nothing will, add --yes"};
   if (options.unmark) return std::nullopt;
   if (options.to.starts_with("sqlite:"))
     return Error{Code::USAGE, "a store is moved into PostgreSQL only: --to is postgres://…, not sqlite:FILE"};
   if (!pg::names_postgres(options.to))
-    return Error{Code::USAGE, "say where to, as a URL: --to postgres://…, or LATCHKEY_DATABASE"};
+    return Error{Code::USAGE, "name the database as a URL: --to postgres://…, or LATCHKEY_DATABASE"};
   return std::nullopt;
 }
 
 void report(const Error& error, const CliContext& context) {
-  // A server that has the file, or writes to the database, is nothing broken: stop it and try again.
+  // A server that uses the file or the database is no failure: the operator stops it and retries.
   context.report(error, error.code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(error.code));
 }
 
 void unmark(const std::string& file, const CliContext& context) {
-  // Commands with this folder are to use the file again, and not a server on the copy.
+  // Commands with this folder must use the file again, and not a server on the copy.
   if (const std::filesystem::path path = std::filesystem::absolute(file); path.filename() == "latchkey.db")
     if (const auto removed = ServerAddressFile::remove(path.parent_path()); !removed)
       return report(removed.error(), context);
@@ -157,7 +157,7 @@ void unmark(const std::string& file, const CliContext& context) {
   context.set_exit(0);
 }
 
-// Shows how far a move is, and says what it leaves when it is interrupted.
+// Shows the progress of a move, and reports the state of both stores when a signal interrupts it.
 class MoveProgress {
  public:
   MoveProgress(const MoveOptions& options, const CliContext& context)
@@ -173,7 +173,7 @@ class MoveProgress {
   }
 
  private:
-  // The lock is never let go: what was said stays so.
+  // The mutex is never unlocked, so the reported state stays true until the process ends.
   void interrupt(int signal) {
     const std::lock_guard lock(mutex_);
     status_.clear();
@@ -183,8 +183,8 @@ class MoveProgress {
   std::string describe_rest() const {
     const std::string file = find_file(options_);
     if (!commits_) return ": nothing was copied; " + file + " is the store as before";
-    if (options_.keep)
-      return " at the commit: whether the copy was kept is not known; " + file + " is the store as before";
+    if (options_.copy_only)
+      return " at the commit: whether the copy is stored is not known; " + file + " is the store as before";
     return " at the commit: " + file + " stays closed until the move is run again, which finds the copy or makes it";
   }
 
@@ -193,7 +193,7 @@ class MoveProgress {
   std::mutex mutex_;
   StatusLine status_;
   bool commits_ = false;
-  InterruptWatch signals_;  // last: its thread uses the others
+  InterruptWatch signals_;  // last: its thread uses the members above
 };
 
 void move(const MoveOptions& options, const CliContext& context) {
@@ -204,7 +204,7 @@ void move(const MoveOptions& options, const CliContext& context) {
     MoveProgress progress(options, context);
     return move_store({.file = file,
                        .url = options.to,
-                       .keeps = options.keep,
+                       .keeps = options.copy_only,
                        .on_progress = [&](Doing doing, std::uint64_t runs) { progress.show(doing, runs); }},
                       context.clock, context.random);
   }();
@@ -227,13 +227,13 @@ void add_move_command(CLI::App& app, const CliContext& context) {
   add_data_dir(*command, options->data_dir);
   command->add_option("--to", options->to, "postgres://…, an empty database or one that Latchkey has set up")
       ->envname("LATCHKEY_DATABASE");
-  CLI::Option* const keep =
-      command->add_flag("--keep", options->keep, "Leave the file open for use: a copy to look at, not a move");
-  command->add_flag("--unmark", options->unmark, "Open a file that was moved again; its copy must not be used")
-      ->excludes(keep);
-  command->add_flag("--yes", options->yes, "With --unmark: nothing has used the copy, and nothing will");
+  CLI::Option* const copy_only =
+      command->add_flag("--keep", options->copy_only, "Copy only: the file stays in use, and is not marked as moved");
+  command->add_flag("--unmark", options->unmark, "Use a moved file again; its copy must not be used")
+      ->excludes(copy_only);
+  command->add_flag("--yes", options->yes, "With --unmark: confirms that nothing has used the copy and nothing will");
   add_json(*command, options->json);
-  command->footer(R"(Stop the server first. Ids, keys, fences, leases, dead letters and tokens are kept.
+  command->footer(R"(Stop the server first. Ids, keys, fences, leases, dead letters and tokens do not change.
 Examples:
   latchkey move --to postgres://latchkey@db/latchkey
   latchkey move --from sqlite:/srv/latchkey.db --to postgres://latchkey@db/latchkey --json

@@ -95,13 +95,13 @@ RunOnceSettings make_settings(const RunOptions& options) {
   if (options.wait_for) settings.wait_max = *options.wait_for;
   settings.poll_max = std::chrono::milliseconds{500};
   settings.patience = std::chrono::seconds{10};
-  settings.wait_for_room = false;  // it may take days, and nothing was done yet
-  // What was done is worth some insistence, but a cron job must not wait for ever.
+  settings.wait_for_room = false;  // a full disk may last days, and the command has not run yet
+  // The outcome of an effect is worth retries, but a cron job must end.
   settings.settle_patience = std::chrono::minutes{10};
   return settings;
 }
 
-// One call, from the first claim to the exit code.
+// One call of `latchkey run`, from the first claim to the exit code.
 class RunCall {
  public:
   RunCall(const RunOptions& options, const CliContext& context, RunApi& api)
@@ -114,8 +114,8 @@ class RunCall {
         clock_(context.clock, io_, [this] { return must_leave(); }),
         on_thread_(api),
         api_(api),
-        telling_(on_thread_, report_,
-                 {.waits = make_settings(options).wait, .settle_patience = make_settings(options).settle_patience}) {}
+        claims_(on_thread_, report_,
+                {.waits = make_settings(options).wait, .settle_patience = make_settings(options).settle_patience}) {}
 
   int run(ClaimRequest request) {
     int exit = EXIT_INTERNAL;
@@ -126,33 +126,33 @@ class RunCall {
       interrupts_.cancel();
     });
     io_.run();
-    if (left_early_) give_back_wait();
+    if (left_early_) release_retry_delay();
     return exit;
   }
 
  private:
   Task<int> call(ClaimRequest request) {
     const auto reply =
-        co_await run_once(telling_, clock_, context_.random, std::move(request), command_, make_settings(options_));
+        co_await run_once(claims_, clock_, context_.random, std::move(request), command_, make_settings(options_));
     if (reply) co_return report_.report(*reply, command_);
-    report_.refuse(to_string(reply.error()));
-    telling_.tell_given_up();
-    // What the command did is not lost on the caller because its outcome could not be kept.
+    report_.warn(to_string(reply.error()));
+    claims_.report_abandoned();
+    // The exit code of a failed command is returned even if its outcome could not be stored.
     if (command_.end() && command_.end()->exit_code != 0) co_return command_.end()->exit_code;
     co_return exit_code_of(reply.error().code);
   }
 
   void interrupt(int signal, Command::Sender sender) {
     signal_ = signal;
-    gives_up_ |= telling_.is_unsettled();
+    abandons_outcome_ |= claims_.is_unsettled();
     command_.interrupt(signal, sender);
     clock_.wake();
   }
 
-  // Between tries and while waiting for somebody else at once. An outcome is given up only by whoever was told that it
-  // is not kept yet.
+  // A signal ends a retry delay and a wait for another owner at once. It ends the retries of a settle only after the
+  // caller has seen the report that the outcome is not stored yet.
   bool must_leave() const {
-    return !command_.is_running() && (telling_.is_settling() ? gives_up_ : signal_.has_value());
+    return !command_.is_running() && (claims_.is_settling() ? abandons_outcome_ : signal_.has_value());
   }
 
   int explain(const std::exception_ptr& broken) {
@@ -162,25 +162,25 @@ class RunCall {
       if (signal_) {
         left_early_ = true;
         status_.clear();
-        telling_.tell_given_up();
+        claims_.report_abandoned();
         return 128 + *signal_;
       }
-      report_.refuse(std::string("INTERNAL: ") + error.what());
+      report_.warn(std::string("INTERNAL: ") + error.what());
       return EXIT_INTERNAL;
     }
   }
 
-  // The wait for the next try is given back, as a try would be: the next call makes it at once. By its fence, so that
-  // whoever has claimed the run meanwhile is not disturbed.
-  void give_back_wait() {
-    const auto& run = telling_.between_tries();
+  // Ends the retry delay, so that the next call starts the next attempt at once. The release has the fence of this
+  // call: it does not change a run that another caller has claimed since.
+  void release_retry_delay() {
+    const auto& run = claims_.run_in_retry_delay();
     if (!run) return;
-    interrupts_.restore();  // a second signal must be able to end this
+    interrupts_.restore();  // a second signal ends this process
     const auto replies = api_.settle({{run->head->tenant, run->id(), run->fence, Release{}}});
     if (!replies)
-      return report_.refuse(fmt::format("{}; the key waits for its next try until {}", to_string(replies.error()),
-                                        format_rfc3339(std::get<Queued>(run->state).due_at)));
-    if (std::holds_alternative<Settled>(replies->front())) report_.note_given_back(run->id());
+      return report_.warn(fmt::format("{}; the key waits for its next attempt until {}", to_string(replies.error()),
+                                      format_rfc3339(std::get<Queued>(run->state).due_at)));
+    if (std::holds_alternative<Settled>(replies->front())) report_.note_released(run->id());
   }
 
   const RunOptions& options_;
@@ -191,12 +191,12 @@ class RunCall {
   Interrupts interrupts_;
   Command command_;
   InterruptibleClock clock_;
-  std::optional<int> signal_;  // the latest
-  bool gives_up_ = false;      // it came when an outcome could not be kept
+  std::optional<int> signal_;      // the latest
+  bool abandons_outcome_ = false;  // the signal came when an outcome could not be stored
   bool left_early_ = false;
-  ClaimsOnThread on_thread_;  // joined before the io_context goes
+  ClaimsOnThread on_thread_;  // joined before the io_context is destroyed
   RunApi& api_;
-  ProgressReportingClaims telling_;
+  ProgressReportingClaims claims_;
 };
 
 int run(const RunOptions& options, const CliContext& context) {
@@ -217,41 +217,41 @@ constexpr const char* kFooter = R"(The command follows `--`: latchkey run --key 
 
 Examples:
   latchkey run --key backup:$(date +%F) -- ./backup.sh
-  latchkey run --key report --guard while-running -- make report   (a lock: one at a time, nothing is replayed)
-  latchkey run --key sync --retries 3 -- ./sync.sh                 (tries again after 1s, 5s and 25s)
-  latchkey run --key build --wait -- make                          (waits for whoever is at it, prints its output;
-                                                                    if that failed, runs it itself)
+  latchkey run --key report --guard while-running -- make report   (a lock: one run at a time, no replay)
+  latchkey run --key sync --retries 3 -- ./sync.sh                 (retries after 1s, 5s and 25s)
+  latchkey run --key build --wait -- make                          (waits for another run of the key and prints
+                                                                    its output; if it failed, runs the command)
 
 The command finds LATCHKEY_RUN, LATCHKEY_KEY, LATCHKEY_ATTEMPT, LATCHKEY_FENCE and LATCHKEY_EFFECT_KEY in its
-environment. Ctrl-C is passed on and the attempt given back. If this process dies, so does the command and all it
-started; the key is free when the lease is over.
+environment. Ctrl-C is passed on to the command, and the attempt is released. If this process dies, the command and its
+child processes are killed; the key is free when the lease expires.
 
-Exit codes: the command's own; 0 also for a repeat of what was done; 65 key reused for another command line (--strict);
-69 store or server cannot be reached; 74 done, but its output could not be written; 75 busy, or the lease was lost; 76 outcome unknown, a person decides;
-126 and 127 as shells say it; 128 + n when ended by signal n.)";
+Exit codes: the command's own; 0 also for a replay; 65 key reused for another command line (--strict); 69 store or
+server cannot be reached; 74 success, but the output could not be written; 75 busy, or the lease was lost; 76 outcome
+unknown, an operator decides; 126 and 127 as in shells; 128 + n after signal n.)";
 
 }  // namespace
 
 void add_run_command(CLI::App& app, const CliContext& context) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* const run_app = app.add_subcommand("run", "Run a command once under a key, or print what it wrote");
-  run_app->add_option("--key", options->key, "What makes it the same: runs once per key")->required();
+  CLI::App* const run_app = app.add_subcommand("run", "Run a command once per key; a repeat prints the stored output");
+  run_app->add_option("--key", options->key, "The key: the command runs once per key")->required();
   run_app->add_option("--guard", options->guard, "once: one success per window; while-running: one at a time")
       ->check(CLI::IsMember({"once", "while-running"}))
       ->capture_default_str();
-  add_duration(*run_app, "--window", options->window, "How long a success counts (default: 24h)");
-  add_duration(*run_app, "--lease", options->lease, "How soon the key is free when this process dies (default: 60s)");
-  run_app->add_option("--retries", options->retries, "Tries after a failed one, 1s, 5s, 25s, 30s… apart")
+  add_duration(*run_app, "--window", options->window, "How long a success is replayed (default: 24h)");
+  add_duration(*run_app, "--lease", options->lease, "How soon the key is free after this process dies (default: 60s)");
+  run_app->add_option("--retries", options->retries, "Attempts after a failed one, after 1s, 5s, 25s, 30s…")
       ->capture_default_str();
-  run_app->add_flag("--wait", options->wait, "If somebody is at it, wait for the outcome");
-  add_duration(*run_app, "--wait-for", options->wait_for_read, "The same, but at most this long");
+  run_app->add_flag("--wait", options->wait, "If another process runs the key, wait for its outcome");
+  add_duration(*run_app, "--wait-for", options->wait_for_read, "As --wait, but at most this long");
   run_app->add_option("--function", options->function, "Scope of the key, and its name in lists")
       ->capture_default_str();
-  run_app->add_option("--on-doubt", options->on_doubt, "When a holder died: rerun, or hold for a person to decide")
+  run_app->add_option("--on-doubt", options->on_doubt, "After an owner died: rerun, or hold until an operator decides")
       ->check(CLI::IsMember({"rerun", "hold"}))
       ->capture_default_str();
-  run_app->add_flag("--strict", options->strict, "Refuse the key for any other command line (KEY_REUSED)");
-  run_app->add_flag("--quiet,-q", options->quiet, "Say nothing but why it failed");
+  run_app->add_flag("--strict", options->strict, "Reject the key for any other command line (KEY_REUSED)");
+  run_app->add_flag("--quiet,-q", options->quiet, "Print errors only");
   add_retention(*run_app, options->retention);
   add_connection_options(*run_app, options->connection);
   run_app->footer(kFooter);

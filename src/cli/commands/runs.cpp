@@ -20,7 +20,7 @@ struct RunsOptions : ListOptions {
   std::string since;
 };
 
-// A time, or how long ago: 2026-02-06T10:00:00Z, 24h.
+// A time, or a span before now: 2026-02-06T10:00:00Z, 24h.
 Result<Instant> read_since(const std::string& text, Clock& clock) {
   if (const auto span = parse_duration(text)) return clock.now() - *span;
   if (const auto at = parse_rfc3339(text)) return *at;
@@ -114,12 +114,12 @@ Result<void> list(const RunsOptions& options, const CliContext& context, RunApi&
 
 void add_list(CLI::App& runs, const CliContext& context) {
   auto options = std::make_shared<RunsOptions>();
-  CLI::App* const command = runs.add_subcommand("list", "Runs, newest first");
-  command->add_option("--function", options->function, "Of this function only");
-  command->add_option("--status", options->status, "In this state only")
+  CLI::App* const command = runs.add_subcommand("list", "List runs, newest first");
+  command->add_option("--function", options->function, "Only of this function");
+  command->add_option("--status", options->status, "Only in this state")
       ->check(CLI::IsMember({"queued", "running", "in_doubt", "completed", "failed", "cancelled"}));
-  command->add_option("--key", options->key, "With exactly this key");
-  command->add_option("--since", options->since, "Created since: a time, or a span such as 24h");
+  command->add_option("--key", options->key, "Only with exactly this key");
+  command->add_option("--since", options->since, "Only created since this time, or in this span such as 24h");
   add_list_options(*command, *options);
   command->footer(
       "Examples:\n  latchkey runs list --status failed --since 24h\n  latchkey runs list --key backup:2026-02-06 "
@@ -130,28 +130,29 @@ void add_list(CLI::App& runs, const CliContext& context) {
 void add_run_retry(CLI::App& runs, const CliContext& context) {
   auto retry = std::make_shared<RetryByHand>();
   CLI::App* const command =
-      add_id_command(runs, "retry", "Open a failed run again; the next call of its key runs it", context,
+      add_id_command(runs, "retry", "Open a failed run again; the next call of its key runs the command", context,
                      [retry, &out = context.out](RunApi& api, Uuid id, const IdOptions& options) {
                        return show(out, api.move_run(id, *retry), options);
                      });
-  command->add_flag("--fresh-effect-key", retry->fresh_effect_key, "Let the sink see it as another request");
+  command->add_flag("--fresh-effect-key", retry->fresh_effect_key,
+                    "Use a new effect key: the receiving system treats it as another request");
 }
 
 void add_run_resolve(CLI::App& runs, const CliContext& context) {
   auto resolve = std::make_shared<ResolveOptions>();
   CLI::App* const command =
-      add_id_command(runs, "resolve", "Say what became of a run that is in doubt", context,
+      add_id_command(runs, "resolve", "Resolve a run in doubt", context,
                      [resolve, &out = context.out](RunApi& api, Uuid id, const IdOptions& options) -> Result<void> {
                        if (!resolve->note.empty() && resolve->outcome != "failed")
-                         return fail(Code::USAGE, "`--note` goes with `--outcome failed` alone");
+                         return fail(Code::USAGE, "`--note` is allowed only with `--outcome failed`");
                        auto move = make_move(*resolve);
                        if (!move) return std::unexpected(move.error());
                        return show(out, api.move_run(id, *std::move(move)), options);
                      });
   add_resolve_options(*command, *resolve,
                       {.outcomes = {"completed", "failed", "rerun"},
-                       .outcome = "completed: its effect happened; failed: it did not; rerun: again",
-                       .note = "Why, for the dead letter (failed)"});
+                       .outcome = "completed: the effect happened; failed: it did not; rerun: run it again",
+                       .note = "Reason for the dead letter, with `--outcome failed`"});
   command->footer(
       "Examples:\n  latchkey runs resolve ID --outcome completed --result '{\"sent\":true}'\n"
       "  latchkey runs resolve ID --outcome failed --note 'the bank never saw it'\n"
@@ -161,16 +162,16 @@ void add_run_resolve(CLI::App& runs, const CliContext& context) {
 }  // namespace
 
 void add_runs_command(CLI::App& app, const CliContext& context) {
-  CLI::App* const runs = app.add_subcommand("runs", "Look at runs, watch, cancel, retry or resolve them");
+  CLI::App* const runs = app.add_subcommand("runs", "List, show, watch, cancel, retry or resolve runs");
   runs->require_subcommand(1);
   runs->footer("Examples:\n  latchkey runs list --status running\n  latchkey runs show ID");
   std::ostream& out = context.out;
   add_list(*runs, context);
   add_id_command(
-      *runs, "show", "One run, with its input and result", context,
+      *runs, "show", "Show one run with its input and result", context,
       [&out](RunApi& api, Uuid id, const IdOptions& options) { return show(out, api.find_run(id), options); });
-  add_id_command(*runs, "cancel", "Cancel a run; a running one learns it at its next heartbeat", context,
-                 [&out](RunApi& api, Uuid id, const IdOptions& options) {
+  add_id_command(*runs, "cancel", "Cancel a run; the owner of a running run gets the request with its next heartbeat",
+                 context, [&out](RunApi& api, Uuid id, const IdOptions& options) {
                    return show(out, api.move_run(id, CancelByHand{}), options);
                  });
   add_run_retry(*runs, context);

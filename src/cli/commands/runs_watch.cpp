@@ -14,10 +14,10 @@
 namespace latchkey {
 namespace {
 
-constexpr int kLookAgainMs = 300;
+constexpr int kPollMs = 300;
 constexpr std::uint32_t kOpenPage = 500;
 
-// What is printed anew when it changes.
+// The fields of which a change prints the run again.
 struct Seen {
   Status status;
   std::uint32_t attempt;
@@ -36,7 +36,7 @@ class Watch {
   Watch(RunApi& api, const IdOptions& options, const CliContext& context)
       : api_(api), options_(options), out_(context.out), status_(context.err, context.status) {}
 
-  // The run as it was settled.
+  // Prints the run at each change until it is settled. Returns the settled run.
   Result<Run> follow(RunId id) {
     for (;;) {
       auto run = api_.find_run(id);
@@ -44,11 +44,11 @@ class Watch {
       print_if_changed(*run);
       if (run->is_settled()) return run;
       status_.show(fmt::format("latchkey: {} since {}", to_string(run->status()), plain(since(*run))));
-      ::poll(nullptr, 0, kLookAgainMs);
+      ::poll(nullptr, 0, kPollMs);
     }
   }
 
-  // Until no run is open.
+  // Prints all open runs at each change until no run is open.
   Result<void> follow_all() {
     for (;;) {
       auto open = list_open();
@@ -57,7 +57,7 @@ class Watch {
       if (auto ended = print_ended(*open); !ended) return ended;
       if (open->empty()) return {};
       status_.show(fmt::format("latchkey: {} open", open->size()));
-      ::poll(nullptr, 0, kLookAgainMs);
+      ::poll(nullptr, 0, kPollMs);
     }
   }
 
@@ -77,7 +77,7 @@ class Watch {
     return open;
   }
 
-  // Those that were open at the last look.
+  // Prints the runs that were open at the last poll and are not open now.
   Result<void> print_ended(const std::map<RunId, Run>& open) {
     for (auto at = seen_.begin(); at != seen_.end();) {
       const RunId id = at->first;
@@ -134,9 +134,9 @@ void watch(const IdOptions& options, const CliContext& context) {
 
 void add_runs_watch(CLI::App& runs, const CliContext& context) {
   auto options = std::make_shared<IdOptions>();
-  CLI::App* const command =
-      runs.add_subcommand("watch", "A line for each change, until settled; exits 1 unless completed");
-  command->add_option("ID", options->id, "One run (default: all that are open, until none is)");
+  CLI::App* const command = runs.add_subcommand(
+      "watch", "Print a line for each change until the run is settled; exits 1 unless it completed");
+  command->add_option("ID", options->id, "The run to watch (default: all open runs, until none is left)");
   add_json(*command, options->json, "Print runs as JSON, one per line");
   add_connection_options(*command, options->connection);
   command->footer(

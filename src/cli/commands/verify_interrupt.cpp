@@ -16,7 +16,7 @@ migrate::VerifyWatch VerifyInterrupt::watch() {
               }};
 }
 
-void VerifyInterrupt::leave_if_told() {
+void VerifyInterrupt::die_if_interrupted() {
   const std::lock_guard lock(mutex_);
   if (signal_) InterruptWatch::die_of(*signal_);
 }
@@ -25,10 +25,10 @@ void VerifyInterrupt::interrupt(int signal) {
   const std::lock_guard lock(mutex_);
   if (signal_) InterruptWatch::die_of(signal);
   signal_ = signal;
-  if (scratch_ != nullptr) tell_and_stop();
+  if (scratch_ != nullptr) report_and_stop();
 }
 
-// The first time it may have come between two statements.
+// Interrupts again, because the first signal may have come between two statements.
 void VerifyInterrupt::insist() {
   const std::lock_guard lock(mutex_);
   if (scratch_ != nullptr) scratch_->interrupt();
@@ -37,10 +37,10 @@ void VerifyInterrupt::insist() {
 void VerifyInterrupt::show(migrate::Target* scratch) {
   const std::lock_guard lock(mutex_);
   scratch_ = scratch;
-  if (scratch_ != nullptr && signal_) tell_and_stop();  // it came while that was being made
+  if (scratch_ != nullptr && signal_) report_and_stop();  // the signal came while the database was created
 }
 
-void VerifyInterrupt::tell_and_stop() {
+void VerifyInterrupt::report_and_stop() {
   err_ << "latchkey: interrupted: removing " + scratch_->scratch_name() + " (a second time: leaves it there)\n"
        << std::flush;
   scratch_->interrupt();

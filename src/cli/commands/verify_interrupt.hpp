@@ -1,5 +1,5 @@
-// VerifyInterrupt: Ctrl-C in `latchkey migrate verify` takes the scratch database with it. A second one leaves it
-// there, and its name has been said.
+// VerifyInterrupt: lets Ctrl-C end `latchkey migrate verify`. The first signal drops the scratch database and prints
+// its name. A second signal ends the process at once and leaves the database.
 #pragma once
 
 #include <iosfwd>
@@ -16,20 +16,20 @@ class VerifyInterrupt {
   explicit VerifyInterrupt(std::ostream& err);
 
   migrate::VerifyWatch watch();
-  // Once the scratch database is gone: ends the process if a signal came.
-  void leave_if_told();
+  // Ends the process if a signal came. To be called after the scratch database was dropped.
+  void die_if_interrupted();
 
  private:
   void interrupt(int signal);
   void insist();
   void show(migrate::Target* scratch);
-  void tell_and_stop();
+  void report_and_stop();
 
   std::ostream& err_;
   std::mutex mutex_;
   std::optional<int> signal_;
   migrate::Target* scratch_ = nullptr;
-  InterruptWatch signals_;  // last: its thread uses the others
+  InterruptWatch signals_;  // last: its thread uses the members above
 };
 
 }  // namespace latchkey

@@ -21,7 +21,7 @@ int block_and_open() {
   sigset_t wanted;
   ::sigemptyset(&wanted);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-    struct sigaction action {};
+    struct sigaction action{};
     ::sigaction(signal, nullptr, &action);
     if (action.sa_handler != SIG_IGN) ::sigaddset(&wanted, signal);
   }
@@ -31,8 +31,8 @@ int block_and_open() {
   return file;
 }
 
-// The terminal sends to the whole foreground group, the command included; but that it is gone, only to the session's
-// leader, which we are when the terminal was opened for us (ssh -t, xterm -e).
+// A terminal sends signals to the whole foreground group, including the command. A SIGHUP of a closed terminal goes
+// only to the leader of the session, which is this process if the terminal was opened for it (ssh -t, xterm -e).
 Command::Sender sender_of(const signalfd_siginfo& info) {
   const bool to_leader = info.ssi_signo == SIGHUP && ::getsid(0) == ::getpid();
   return info.ssi_code == SI_KERNEL && !to_leader ? Command::Sender::terminal : Command::Sender::process;
@@ -41,8 +41,8 @@ Command::Sender sender_of(const signalfd_siginfo& info) {
 }  // namespace
 
 Interrupts::Interrupts(asio::io_context& io) : before_(read_signal_state()), signals_(io, block_and_open()) {
-  // A reader that goes away must not kill the holder, nor a limit on the size of files (ulimit -f): the store is full
-  // then. The command gets the signals' old meaning back.
+  // A reader that closes the pipe must not kill this process. Nor must the maximum file size (ulimit -f): the store is
+  // full then. The command inherits the previous state of both signals.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
 }

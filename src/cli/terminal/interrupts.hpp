@@ -1,5 +1,6 @@
-// Interrupts: SIGINT, SIGTERM, SIGHUP and SIGQUIT as something to be awaited. While it lives they are blocked in the
-// whole process, so make it before any thread. One that was ignored at the start (nohup, a background job) stays so.
+// Interrupts: lets a coroutine await SIGINT, SIGTERM, SIGHUP and SIGQUIT. They are blocked in the whole process until
+// the destructor runs, so it must be created before any thread. A signal that was ignored at the start (nohup, a
+// background job) stays ignored.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -21,12 +22,12 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // The signals as they were before: what a command inherits.
+  // The state of the signals before, which a command inherits.
   const SignalState& before() const { return before_; }
   // Calls the handler for each signal, until cancelled.
   Task<void> listen(Handler handler);
   void cancel() { signals_.cancel(); }
-  // From now on signals mean what they meant before.
+  // Restores the state of the signals before.
   void restore();
 
  private:
@@ -34,12 +35,11 @@ class Interrupts {
   asio::posix::stream_descriptor signals_;
 };
 
-// The same signals for work that blocks: each is given to the handler, on a thread of the watch's own. After the first,
-// `insist` is called ten times a second.
+// InterruptWatch: the same signals for work that blocks. A thread of its own calls the handler for each signal. After
+// the first signal it also calls `insist` ten times a second.
 class InterruptWatch {
  public:
-  explicit InterruptWatch(
-      std::function<void(int signal)> handler, std::function<void()> insist = [] {});
+  explicit InterruptWatch(std::function<void(int signal)> handler, std::function<void()> insist = [] {});
   // No call of the handler is under way, or begins, once this returns.
   ~InterruptWatch();
   InterruptWatch(const InterruptWatch&) = delete;
@@ -57,7 +57,7 @@ class InterruptWatch {
   std::thread thread_;
 };
 
-// A clock whose waits end by themselves, with operation_aborted thrown, when `must_leave` says so after a wake().
+// InterruptibleClock: a clock whose waits throw operation_aborted when `must_leave` returns true after a wake().
 class InterruptibleClock final : public Clock {
  public:
   InterruptibleClock(Clock& clock, asio::io_context& io, std::function<bool()> must_leave)

@@ -16,7 +16,7 @@ using namespace migrate;
 std::string quoted_list(const std::vector<std::string>& texts) {
   std::string list = "[";
   for (const std::string& text : texts) {
-    std::string object;  // ObjectOut escapes; an array has no writer of its own
+    std::string object;  // ObjectOut escapes the text; there is no writer for arrays
     ObjectOut(object).text("x", text).end();
     list += (list.size() > 1 ? "," : "") + object.substr(5, object.size() - 6);
   }

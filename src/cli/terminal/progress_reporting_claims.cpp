@@ -7,11 +7,11 @@
 namespace latchkey {
 namespace {
 
-// Between two words about the same trouble: doubled each time.
-constexpr Duration kFirstPause = std::chrono::seconds{15};
-// Who waits for less does not wonder.
+// The interval between two reports of the same failure doubles each time.
+constexpr Duration kFirstInterval = std::chrono::seconds{15};
+constexpr Duration kIntervalMax = std::chrono::minutes{2};
+// A shorter wait is not shown.
 constexpr Duration kShownAfter = std::chrono::seconds{1};
-constexpr Duration kPauseMax = std::chrono::minutes{2};
 
 std::string describe(const Ending& ending) {
   if (std::holds_alternative<Complete>(ending)) return "the command succeeded";
@@ -21,13 +21,13 @@ std::string describe(const Ending& ending) {
 
 std::string in_seconds(Duration span) { return format_duration(std::chrono::floor<std::chrono::seconds>(span)); }
 
-bool is_asked_again(const Error& error) { return facts(error.code).retryable || error.code == Code::REPLY_LOST; }
+bool is_retried(const Error& error) { return facts(error.code).retryable || error.code == Code::REPLY_LOST; }
 
 }  // namespace
 
 void ProgressReportingClaims::claim(ClaimRequest request, Done<ClaimReply> done) {
   claims_.claim(std::move(request), [this, done = std::move(done)](Result<ClaimReply> reply) mutable {
-    if (reply) tell(*reply);
+    if (reply) report_claim(*reply);
     done(std::move(reply));
   });
 }
@@ -45,27 +45,27 @@ void ProgressReportingClaims::settle(std::vector<SettleRequest> requests, Done<s
   ending_ = describe(requests.front().ending);
   claims_.settle(std::move(requests), [this, done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
     if (!replies) {
-      tell_unsettled(replies.error());
+      report_unsettled(replies.error());
     } else {
-      tell_settled();
-      for (const SettleReply& reply : *replies) tell(reply);
+      report_settled();
+      for (const SettleReply& reply : *replies) report_settle(reply);
     }
     done(std::move(replies));
   });
 }
 
-void ProgressReportingClaims::tell(const ClaimReply& reply) {
+void ProgressReportingClaims::report_claim(const ClaimReply& reply) {
   if (const auto* won = std::get_if<Won>(&reply)) {
     won_ = *won;
-    between_tries_.reset();
+    run_in_retry_delay_.reset();
   }
   const auto* busy = std::get_if<Busy>(&reply);
   const auto* not_due = std::get_if<NotDue>(&reply);
   if (!settings_.waits || (!busy && !not_due)) return report_.status.clear();
-  tell_waiting((busy ? busy->run : not_due->run).id());
+  report_waiting((busy ? busy->run : not_due->run).id());
 }
 
-void ProgressReportingClaims::tell_waiting(RunId id) {
+void ProgressReportingClaims::report_waiting(RunId id) {
   const Duration now = report_.clock.elapsed();
   if (!waiting_since_) {
     waiting_since_ = now;
@@ -74,55 +74,55 @@ void ProgressReportingClaims::tell_waiting(RunId id) {
   if (now - *waiting_since_ >= kShownAfter) report_.show_waiting(id, now - *waiting_since_);
 }
 
-void ProgressReportingClaims::tell(const SettleReply& reply) {
+void ProgressReportingClaims::report_settle(const SettleReply& reply) {
   const auto* settled = std::get_if<Settled>(&reply);
   const auto* queued = settled ? settled->run.as<Queued>() : nullptr;
   if (!queued || queued->by != QueuedBy::failed_try) return;
   const Run& run = settled->run;
-  between_tries_ = run;
+  run_in_retry_delay_ = run;
   report_.note(fmt::format("attempt {} of {} failed: {}; trying again in {}", run.attempt, run.attempts_max,
                            run.last_error,
                            format_duration(run.head->retry.delay_after(std::max(1u, run.failures), no_jitter))));
 }
 
-void ProgressReportingClaims::tell_unsettled(const Error& error) {
-  trouble_ = error;
-  if (!is_asked_again(error)) return;
+void ProgressReportingClaims::report_unsettled(const Error& error) {
+  settle_error_ = error;
+  if (!is_retried(error)) return;
   const Duration now = report_.clock.elapsed();
   if (!unsettled_) {
     unsettled_at_ = now;
-    word_pause_ = kFirstPause;
-    next_word_at_ = now + word_pause_;
+    report_interval_ = kFirstInterval;
+    next_report_at_ = now + report_interval_;
     unsettled_ = true;
-    report_.refuse(to_string(error));
-    report_.refuse(fmt::format("{}, but that is not kept yet; trying again until {} ({}); Ctrl-C gives it up", ending_,
-                               format_rfc3339(report_.clock.now() + settings_.settle_patience),
-                               format_duration(settings_.settle_patience)));
+    report_.warn(to_string(error));
+    report_.warn(fmt::format("{}, but its outcome is not stored yet; retrying until {} ({}); Ctrl-C ends the retries",
+                             ending_, format_rfc3339(report_.clock.now() + settings_.settle_patience),
+                             format_duration(settings_.settle_patience)));
     return;
   }
-  if (now < next_word_at_) return;
-  word_pause_ = std::min(word_pause_ * 2, kPauseMax);
-  next_word_at_ = now + word_pause_;
-  report_.refuse(fmt::format("still not kept after {}: {}", in_seconds(now - unsettled_at_), to_string(error)));
+  if (now < next_report_at_) return;
+  report_interval_ = std::min(report_interval_ * 2, kIntervalMax);
+  next_report_at_ = now + report_interval_;
+  report_.warn(fmt::format("still not stored after {}: {}", in_seconds(now - unsettled_at_), to_string(error)));
 }
 
-void ProgressReportingClaims::tell_settled() {
+void ProgressReportingClaims::report_settled() {
   settling_ = false;
   if (unsettled_.exchange(false))
-    report_.note(fmt::format("kept after {}", in_seconds(report_.clock.elapsed() - unsettled_at_)));
+    report_.note(fmt::format("stored after {}", in_seconds(report_.clock.elapsed() - unsettled_at_)));
 }
 
-void ProgressReportingClaims::tell_given_up() const {
+void ProgressReportingClaims::report_abandoned() const {
   if (!settling_ || !won_) return;
-  const bool unknown = trouble_.code == Code::WAIT_CANCELLED || trouble_.code == Code::REPLY_LOST;
+  const bool unknown = settle_error_.code == Code::WAIT_CANCELLED || settle_error_.code == Code::REPLY_LOST;
   const std::string id = to_string(won_->run.id());
-  report_.refuse(fmt::format("{}, but {}: run {} {}", ending_,
-                             unknown ? "it is not known whether that is kept" : "that is NOT kept", id,
-                             unknown ? "shows it" : "counts as running until its lease ends"));
-  report_.refuse(fmt::format("when the lease is over, {}, {}", format_rfc3339(won_->lease_until),
-                             won_->run.head->on_doubt == OnDoubt::hold
-                                 ? "it is in doubt and a person decides (latchkey runs resolve " + id + ")"
-                                 : "the next call runs the command again"));
+  report_.warn(fmt::format("{}, but {}: run {} {}", ending_,
+                           unknown ? "it is not known whether its outcome is stored" : "its outcome is NOT stored", id,
+                           unknown ? "shows it" : "counts as running until its lease expires"));
+  report_.warn(fmt::format("when the lease expires, {}, {}", format_rfc3339(won_->lease_until),
+                           won_->run.head->on_doubt == OnDoubt::hold
+                               ? "it is in doubt and an operator decides (latchkey runs resolve " + id + ")"
+                               : "the next call runs the command again"));
 }
 
 }  // namespace latchkey

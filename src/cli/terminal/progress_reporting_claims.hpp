@@ -1,8 +1,9 @@
-// ProgressReportingClaims: claims that say on stderr what whoever waits at the terminal wants to know: who is waited
-// for, when a failed try comes again, and that an outcome cannot be kept yet. Also remembers what a call that is left
-// early must know: the try in hand, whether its outcome is kept, and whether the run waits for its next try.
+// ProgressReportingClaims: a ClaimStore that forwards every call to another one and reports progress on stderr: the run
+// that the caller waits for, the delay before a retry, and an outcome that is not stored yet. It also remembers the
+// state that an interrupted call must report or release: the current attempt, whether its outcome is stored, and the
+// run in its retry delay.
 //
-// is_settling() and is_unsettled() from any thread; the rest between two calls.
+// Any thread may call is_settling() and is_unsettled(); the other getters only between two calls of the verbs.
 #pragma once
 
 #include <atomic>
@@ -14,49 +15,49 @@
 
 namespace latchkey {
 
-struct TellingSettings {
-  // Whether busy keys are waited for.
+struct ProgressSettings {
+  // The caller waits for the outcome of a busy key.
   bool waits = false;
-  // How long an outcome is tried to be kept; only said.
+  // For how long the caller retries a settle; only reported.
   Duration settle_patience{};
 };
 
 class ProgressReportingClaims final : public ClaimStore {
  public:
-  ProgressReportingClaims(ClaimStore& claims, const RunReport& report, TellingSettings settings)
+  ProgressReportingClaims(ClaimStore& claims, const RunReport& report, ProgressSettings settings)
       : claims_(claims), report_(report), settings_(settings) {}
 
   void claim(ClaimRequest request, Done<ClaimReply> done) override;
   void extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) override;
   void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override;
 
-  // An outcome is on its way.
+  // A settle has started and was not accepted yet.
   bool is_settling() const { return settling_; }
-  // It was refused at least once and is tried again.
+  // It failed at least once and is retried.
   bool is_unsettled() const { return unsettled_; }
-  // Says what is and what is not kept of an outcome that is given up.
-  void tell_given_up() const;
-  // The run, while it waits for its next try.
-  const std::optional<Run>& between_tries() const { return between_tries_; }
+  // Reports the outcome of which the settle is abandoned, and what happens to its run.
+  void report_abandoned() const;
+  // The run, during its retry delay.
+  const std::optional<Run>& run_in_retry_delay() const { return run_in_retry_delay_; }
 
  private:
-  void tell(const ClaimReply& reply);
-  void tell(const SettleReply& reply);
-  void tell_waiting(RunId id);
-  void tell_unsettled(const Error& error);
-  void tell_settled();
+  void report_claim(const ClaimReply& reply);
+  void report_settle(const SettleReply& reply);
+  void report_waiting(RunId id);
+  void report_unsettled(const Error& error);
+  void report_settled();
 
   ClaimStore& claims_;
   const RunReport& report_;
-  TellingSettings settings_;
+  ProgressSettings settings_;
   std::optional<Duration> waiting_since_;
   std::optional<Won> won_;
-  std::optional<Run> between_tries_;
-  std::string ending_;  // "the command succeeded"
-  Error trouble_{};     // the latest reason why that is not kept
+  std::optional<Run> run_in_retry_delay_;
+  std::string ending_;    // "the command succeeded"
+  Error settle_error_{};  // the latest
   Duration unsettled_at_{};
-  Duration next_word_at_{};
-  Duration word_pause_{};
+  Duration next_report_at_{};
+  Duration report_interval_{};
   std::atomic<bool> settling_ = false;
   std::atomic<bool> unsettled_ = false;
 };

@@ -1,4 +1,5 @@
-// What `latchkey run` says on stderr and how it exits, for every way a call can end. Pure but for the streams.
+// RunReport: the messages of `latchkey run` on stderr and its exit code, for every way in which a call can end. Pure
+// except for the streams. One thread at a time.
 #pragma once
 
 #include <iosfwd>
@@ -11,23 +12,23 @@
 
 namespace latchkey {
 
-enum class Verbosity : std::uint8_t { full, quiet };  // quiet: refusals and failures only
+enum class Verbosity : std::uint8_t { full, quiet };  // quiet: warnings only
 
 struct RunReport {
   std::ostream& err;
   Clock& clock;
-  Verbosity chatter = Verbosity::full;
+  Verbosity verbosity = Verbosity::full;
   std::string key;
   StatusLine& status;
 
-  // One line, "latchkey: …".
+  // Print one line, "latchkey: …"; a note only without --quiet.
   void note(const std::string& line) const;
-  void refuse(const std::string& line) const;
-  void note_given_back(RunId id) const;
-  // On a terminal, until something else is said.
+  void warn(const std::string& line) const;
+  void note_released(RunId id) const;
+  // Shows the wait on a terminal until the next message.
   void show_waiting(RunId id, Duration since) const;
 
-  // The exit code. Prints a replay's kept output to stdout and stderr.
+  // Returns the exit code. Prints the stored output of a replay to stdout and stderr.
   int report(const RunOnceReply& reply, const Command& command) const;
 
  private:
@@ -35,7 +36,7 @@ struct RunReport {
   int replay(const Run& run) const;
   int output_lost(int error) const;
   int busy(Code code, const Run& run, Duration retry_after) const;
-  void tell_truncation(const char* name, std::uint64_t kept, std::uint64_t total) const;
+  void note_truncation(const char* name, std::uint64_t stored, std::uint64_t total) const;
 };
 
 }  // namespace latchkey

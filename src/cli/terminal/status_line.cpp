@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kStartAgain = "\r\x1b[K";
 constexpr std::size_t kUsualWidth = 80;
 
-// A line that wraps could not be written over.
+// A line that wraps could not be erased.
 std::size_t find_width() {
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;

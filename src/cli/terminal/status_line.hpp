@@ -1,5 +1,6 @@
-// StatusLine: one line on stderr that is written over, for whoever waits at a terminal. Where stderr is no terminal, or
-// one that cannot do that (TERM=dumb), nothing is ever written. Gone when it is destroyed. One thread at a time.
+// StatusLine: one line on stderr that shows progress and that the next message overwrites. Writes nothing when stderr
+// is no terminal, or is a terminal that cannot erase a line (TERM=dumb). The destructor erases the line. One thread at
+// a time.
 #pragma once
 
 #include <iosfwd>
@@ -16,12 +17,12 @@ class StatusLine {
   StatusLine(const StatusLine&) = delete;
   StatusLine& operator=(const StatusLine&) = delete;
 
-  // What this process has as stderr.
+  // Whether the stderr of this process is a terminal that can show the line.
   static On find();
 
-  // Without control characters, and no wider than the terminal.
+  // Shows the text without control characters, cut to the width of the terminal.
   void show(std::string_view text);
-  // To be called before anything else is written there.
+  // Must be called before anything else is written to stderr.
   void clear();
 
  private:

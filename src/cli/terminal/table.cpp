@@ -15,7 +15,7 @@ std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !is_continuation(c); }));
 }
 
-// What UTF-8 of two or three bytes stands for: all that matters here is there.
+// The code point of a character of two or three bytes; 0 for others, which are all shown as they are.
 char32_t code_point(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[i])); };
   if (text.size() == 2) return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
@@ -23,13 +23,13 @@ char32_t code_point(std::string_view text) {
   return 0;
 }
 
-// Turns the line around, breaks it or is not seen at all: a name could pass for another one.
+// A character that reverses or breaks the line, or is invisible: with it one name could look like another.
 bool is_deceptive(char32_t c) {
   return (c >= 0x80 && c < 0xa0) || c == 0xad || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x2069) || c == 0xfeff;
 }
 
-// The character at the beginning, as it is shown.
+// The form in which one character is shown.
 std::string show(std::string_view character, bool is_utf8) {
   const auto first = static_cast<unsigned char>(character.front());
   if (first < 0x20 || first == 0x7f || (first >= 0x80 && !is_utf8)) return "?";

@@ -1,5 +1,5 @@
-// Table: rows for people, columns as wide as they must be. What others wrote (keys, reasons) is shown without control
-// characters: it cannot move the cursor or colour the terminal.
+// Table: rows of text in columns. plain() removes control characters from the text of callers (keys, reasons), so that
+// it cannot move the cursor or colour the terminal.
 #pragma once
 
 #include <iosfwd>
@@ -26,8 +26,8 @@ class Table {
 // "  name   value" lines; empty values are left out.
 void print_facts(std::ostream& out, const std::vector<std::pair<std::string, std::string>>& facts);
 
-// Control characters and bytes that are not UTF-8 as '?', those that turn the line around or are not seen as \u202e;
-// cut to `width` characters with an ellipsis.
+// Replaces control characters and bytes that are not UTF-8 by '?', and characters that are invisible or reverse the
+// line by their number, such as \u202e. Cuts the text to `width` characters with an ellipsis.
 std::string plain(std::string_view text, std::size_t width = 60);
 // 2026-02-06 10:00:00Z; empty for the epoch.
 std::string plain(Instant at);
