@@ -3,9 +3,9 @@ SHELL := /bin/bash
 DATA_DIR ?= data
 SEED ?= 1
 
-.PHONY: help deps build run test bench fmt tidy sim clean
+.PHONY: help deps build run test test-all bench coverage-page fmt tidy sim clean
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
 
 deps: ## install the Debian packages that are missing, for all of the below; build, test and so on install only their own
 	@scripts/install-deps
@@ -17,9 +17,13 @@ build: ## the release binary at build/release/latchkey, and the embeddable libra
 run: build ## serve on LISTEN (127.0.0.1:7420) with SQLite in DATA_DIR (./data), with a small live demo (DEMO=0: without)
 	@DATA_DIR=$(DATA_DIR) scripts/run
 
-test: ## build and run every test: release, ASan + UBSan, TSan
+test: ## build and run every test in release
 	@scripts/install-deps test
 	@scripts/test
+
+test-all: ## every test in its long form, also under ASan + UBSan and TSan: before a release
+	@scripts/install-deps test
+	@scripts/test-all
 
 bench: ## measure; writes bench/results
 	@scripts/install-deps bench
@@ -29,6 +33,9 @@ sim: ## replay one simulation: make sim SEED=42
 	@scripts/install-deps test
 	@scripts/build release simulation_test
 	@LATCHKEY_SIM_SEED=$(SEED) build/release/tests/simulation/simulation_test --gtest_filter='*OneSeed*'
+
+coverage-page: ## write docs/coverage.md from docs/coverage.txt and the tests' `// covers:` tags
+	@scripts/coverage_page.py
 
 fmt: ## format all C++ files
 	@scripts/install-deps tools

@@ -179,8 +179,8 @@ LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
   s := latchkey.with_state(s, 4, now, 0, code, effect);
   IF coalesce(s.last_error, '') = '' THEN
-    s.last_error := convert_to(CASE code WHEN 'PREDECESSOR_FAILED' THEN 'a run that this one waits for did not complete'
-      ELSE 'the lease ended and nobody said what happened' END, 'UTF8');
+    s.last_error := convert_to(CASE code WHEN 'PREDECESSOR_FAILED' THEN 'a predecessor of the run did not complete'
+      ELSE 'the lease expired without a result' END, 'UTF8');
   END IF;
   RETURN s;
 END $$;
@@ -189,15 +189,15 @@ CREATE FUNCTION latchkey.give_up_queued(s latchkey.states, now bigint) RETURNS l
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
   why constant text := CASE s.flags
-    WHEN 2 THEN 'its last try was given back, and nobody came for it within 24 h'
-    WHEN 4 THEN 'it was opened again, and nobody came for it within 24 h' END;
+    WHEN 2 THEN 'the last attempt was released, and the run was not claimed again within 24 h'
+    WHEN 4 THEN 'the run was opened again, and was not claimed within 24 h' END;
 BEGIN
   IF s.flags IN (3, 5) THEN RETURN latchkey.give_up(s, 'OUTCOME_UNKNOWN', 1, now); END IF;
   IF why IS NOT NULL THEN
     s.last_error := convert_to(why, 'UTF8');
     s.last_error_code := NULL;
   ELSIF coalesce(s.last_error, '') = '' THEN
-    s.last_error := convert_to('its last try failed, and it was not tried again in time', 'UTF8');
+    s.last_error := convert_to('the last attempt failed, and no further attempt started in time', 'UTF8');
   END IF;
   RETURN latchkey.give_up(s, 'MAX_RETRIES_EXCEEDED', 0, now);
 END $$;
@@ -358,7 +358,7 @@ BEGIN
       EXIT;
     END IF;
   END LOOP;
-  RETURN substr(message, 1, cut) || convert_to(format(E'\n… (%s bytes more were not kept)', length(message) - cut), 'UTF8');
+  RETURN substr(message, 1, cut) || convert_to(format(E'\n… (%s more bytes were not stored)', length(message) - cut), 'UTF8');
 END $$;
 
 CREATE FUNCTION latchkey.fail_try(r latchkey.runs, s latchkey.states, how latchkey.failure, roll double precision, now bigint)

@@ -22,6 +22,8 @@ void record(Recorder& recorder, Call call) {
 class LastResponse final : public http::ReplySink {
  public:
   void deliver(http::Ticket, http::Response response) override { last = std::move(response); }
+  void notify(std::shared_ptr<http::StreamBuffer>) override {}  // no test of the router streams a body
+  http::StreamLimits stream_limits() const override { return {}; }
   http::Response last;
 };
 

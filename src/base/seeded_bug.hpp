@@ -1,8 +1,9 @@
-// Seeded bugs: mistakes that the simulation must catch, as a test (tests/simulation/seeded_bugs_test.cpp), those of the
-// PostgreSQL store on a real server, and mistakes of the SQLite store that the fault walk must catch
-// (tests/faults/seeded_faults_test.cpp).
-// LK_SEEDED(name) is the constant false in production; built with LATCHKEY_SEEDED_BUGS it is true for the one bug that
-// is switched on.
+// Seeded bugs: deliberate mistakes that prove the tests. The simulation must catch LK_SEEDED_BUGS
+// (tests/simulation/seeded_bugs_test.cpp), the fault walk must catch LK_SEEDED_SQLITE_BUGS
+// (tests/faults/seeded_faults_test.cpp), and the tests on a real server must catch LK_SEEDED_POSTGRES_BUGS.
+//
+// LK_SEEDED(name) is the constant false in production. In a build with LATCHKEY_SEEDED_BUGS it is true for the bug that
+// the test has switched on.
 #pragma once
 
 #define LK_SEEDED_BUGS(X)                                                                 \
@@ -33,8 +34,8 @@
   X(cached_replay_any_fingerprint) /* the cache answers another request */                \
   X(cached_replay_not_counted)     /* why did it not run? nobody knows */                 \
   X(call_without_key_forgotten)    /* a job without a key, asked again, is made twice */  \
-  X(letter_moves_later_failure)    /* a dead letter's move of what failed again since */  \
-  X(letter_step_not_recorded)      /* nobody knows who retried it */                      \
+  X(action_on_later_failure)       /* a dead letter's action on a later failure */        \
+  X(dead_letter_step_not_recorded) /* no record of the operator who retried it */         \
   X(reopening_ignores_retries)     /* a new generation has the first call's tries */      \
   X(move_before_time)              /* by hand, on a run that time has ended */
 
@@ -48,14 +49,14 @@
   X(split_drops_a_page)           /* a page's second half is not written */                   \
   X(filter_ignores_merges)        /* a merged key is said to be new */                        \
   X(filter_scan_skips_a_page)     /* the same, of what was there before */                    \
-  X(rollback_keeps_agenda)        /* a job is thought taken */
+  X(rollback_skips_the_index)     /* a job is thought taken */
 
-#define LK_SEEDED_POSTGRES_BUGS(X)                                                 \
-  X(unknown_commit_tried_again) /* what may have been kept is applied once more */ \
-  X(unknown_commit_believed)    /* what may not have been kept is acknowledged */  \
-  X(rows_not_locked)            /* two hosts change one run at once */             \
-  X(left_out_half_done)         /* what somebody holds is swept but for that */    \
-  X(settled_without_entry)      /* no index would say that it is settled */
+#define LK_SEEDED_POSTGRES_BUGS(X)                                                          \
+  X(unknown_commit_retried)      /* a batch that may be committed is executed once more */  \
+  X(unknown_commit_acknowledged) /* a batch that may not be committed is acknowledged */    \
+  X(rows_not_locked)             /* two servers change one run at the same time */          \
+  X(contended_run_half_swept)    /* a run with a contended row is swept without that row */ \
+  X(settled_without_entry)       /* the settlement is missing in every index */
 
 #ifdef LATCHKEY_SEEDED_BUGS
 

@@ -97,7 +97,9 @@ Result<SettleReply> ApiClient::settle_one(const SettleRequest& request) {
   // The reply does not contain the reason why a run is queued; it follows from the request.
   if (auto* queued = std::get_if<Queued>(&run->state)) {
     const auto* failed = std::get_if<Fail>(&request.ending);
-    queued->by = !failed ? QueuedBy::release : failed->outcome_unknown ? QueuedBy::doubtful_try : QueuedBy::failed_try;
+    queued->by = !failed                   ? QueuedBy::release
+                 : failed->outcome_unknown ? QueuedBy::doubtful_attempt
+                                           : QueuedBy::failed_attempt;
   }
   return SettleReply{Settled{*std::move(run), true, parse_uuid(wire::text(reply->body, "dead_letter_id"))}};
 }

@@ -107,18 +107,22 @@ Result<DeadLetter> EmbeddedApi::acknowledge(Uuid id, const std::string& actor) {
 // Each slice is a call of its own, so that other processes may use the store in between.
 Result<MembersMoved> EmbeddedApi::move_members(Uuid letter, const DeadLetterAction& action, const std::string& actor,
                                                const std::function<void(const MembersMoved&)>& on_progress) {
-  LetterMove slice{
-      .tenant = tenant(), .letter = letter, .runs = action.runs, .move = action.move, .by = actor, .note = action.note};
+  DeadLetterActionRequest slice{.tenant = tenant(),
+                                .dead_letter = letter,
+                                .runs = action.runs,
+                                .move = action.move,
+                                .by = actor,
+                                .note = action.note};
   MembersMoved all;
   do {
-    const auto moved = use_existing<LetterMoved>([&](Store& store) -> Result<LetterMoved> {
-      auto part = store.move_dead_letter(slice);
+    const auto moved = use_existing<DeadLetterActionReply>([&](Store& store) -> Result<DeadLetterActionReply> {
+      auto part = store.act_on_dead_letter(slice);
       if (!part) return std::unexpected(part.error());
       if (!*part) return not_found("dead letter", letter);
       return **std::move(part);
     });
     if (!moved) return std::unexpected(moved.error());
-    for (const MemberMoved& member : moved->members) {
+    for (const MemberActionReply& member : moved->members) {
       (member.refused ? all.refused : member.changed ? all.changed : all.unchanged) += 1;
       if (member.refused && all.problems.size() < kProblemsMax)
         all.problems.emplace_back(to_string(member.run), to_string(*member.refused));

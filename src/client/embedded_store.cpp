@@ -44,7 +44,7 @@ Result<std::optional<std::string>> EmbeddedStore::use(const std::function<void(S
   if (!store && explain(store.error()).code == Code::STORE_FULL)
     store = SqliteStore::open({.file = file_, .vfs = kWithoutIndexFile}, clock_, random_);
   if (!store) return std::unexpected(explain(store.error()));
-  lock->mark_made();
+  lock->record_store();
   work(**store);
   return std::nullopt;  // the store is closed before the lock is released
 }

@@ -1,5 +1,5 @@
-// The fault walk: one script of everything the store does, with a fault at the nth write, for every n until it no
-// longer strikes; for each kind of fault, and for each thing that may be left of unsynced writes.
+// The fault walk: one script with all operations of the store and a fault at the nth write, for every n up to the end
+// of the script; for each kind of fault, and for each possible result of unsynced writes.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -40,28 +40,28 @@ class FaultWalk : public testing::TestWithParam<Case> {
 
 TEST_P(FaultWalk, EveryWrite) { walk(Shape::tight, kStride); }
 
-TEST_P(FaultWalk, EveryFourthWriteWithFewSeams) { walk(Shape::wide, 4 * kStride); }
+TEST_P(FaultWalk, EveryFourthWriteOfAWideStore) { walk(Shape::wide, 4 * kStride); }
 
-// Which write is the nth differs from time to time.
+// With threads, the nth write is not the same in every run.
 TEST_P(FaultWalk, EverySeventhWriteWithThreads) { walk(Shape::threaded, 7 * kStride); }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, FaultWalk,
-                         testing::Values(Case{Fault::fail_before, Unsynced::kept, "FailBefore"},
-                                         Case{Fault::fail_after, Unsynced::kept, "FailAfter"},
-                                         Case{Fault::fail_read, Unsynced::kept, "FailRead"},
+                         testing::Values(Case{Fault::fail_before, Unsynced::written, "FailBefore"},
+                                         Case{Fault::fail_after, Unsynced::written, "FailAfter"},
+                                         Case{Fault::fail_read, Unsynced::written, "FailRead"},
                                          Case{Fault::lose_sync, Unsynced::lost, "LoseSync"},
-                                         Case{Fault::full, Unsynced::kept, "Full"},
+                                         Case{Fault::full, Unsynced::written, "Full"},
                                          Case{Fault::crash_before, Unsynced::lost, "CrashBeforeLost"},
                                          Case{Fault::crash_after, Unsynced::lost, "CrashAfterLost"},
-                                         Case{Fault::crash_before, Unsynced::kept, "CrashBeforeKept"},
-                                         Case{Fault::crash_after, Unsynced::kept, "CrashAfterKept"},
+                                         Case{Fault::crash_before, Unsynced::written, "CrashBeforeWritten"},
+                                         Case{Fault::crash_after, Unsynced::written, "CrashAfterWritten"},
                                          Case{Fault::crash_before, Unsynced::some, "CrashBeforeSome"},
                                          Case{Fault::crash_after, Unsynced::some, "CrashAfterSome"}),
                          [](const auto& each) { return each.param.name; });
 
 TEST(FullDisk, RefusesChangesAnswersReadsAndRecovers) {
   spdlog::set_level(spdlog::level::off);
-  Walk walk(Shape::wide, Fault::none, 7, Unsynced::kept);
+  Walk walk(Shape::wide, Fault::none, 7, Unsynced::written);
   const auto claim = [&](const std::string& key) {
     ClaimRequest request{.function = "f", .key = key, .key_hash = hash_of("f", key)};
     std::optional<Result<ClaimReply>> answer;
@@ -86,7 +86,7 @@ TEST(FullDisk, RefusesChangesAnswersReadsAndRecovers) {
   EXPECT_EQ(walk.store->list({}).value().runs.size(), 1u);
 
   walk.disk.set_full(false);
-  EXPECT_FALSE(claim("new")) << "not within a second of the failure";
+  EXPECT_FALSE(claim("new")) << "changes are refused for a second after the failure";
   walk.clock.advance(2s);
   const auto later = claim("new");
   ASSERT_TRUE(later);

@@ -1,4 +1,4 @@
-// Plays worlds. A seed that fails is printed with the way to see it again.
+// Plays worlds. A failing seed is printed with the command that replays it.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -15,10 +15,10 @@ constexpr std::uint64_t kMemorySeeds = 100, kQueuedSeeds = 50, kSqliteSeeds = 40
 constexpr std::uint64_t kMemorySeeds = 1500, kQueuedSeeds = 500, kSqliteSeeds = 500, kPostgresSeeds = 12;
 #endif
 
-std::string tell(const World& world) {
+std::string describe(const World& world) {
   std::string text;
   for (const std::string& line : world.lines) text += "  " + line + "\n";
-  for (const std::string& violation : world.ledger.violations) text += "!! " + violation + "\n";
+  for (const std::string& violation : world.history.violations) text += "!! " + violation + "\n";
   return text;
 }
 
@@ -27,13 +27,13 @@ void play_seeds(StoreKind kind, std::uint64_t from, std::uint64_t count) {
   for (std::uint64_t seed = from; seed < from + count && failed < 3; ++seed) {
     World world(seed, kind);
     world.play();
-    if (world.ledger.violations.empty()) continue;
+    if (world.history.violations.empty()) continue;
     failed += 1;
-    ADD_FAILURE() << "seed " << seed << ": see it with `make sim SEED=" << seed << "`\n" << tell(world);
+    ADD_FAILURE() << "seed " << seed << ": replay it with `make sim SEED=" << seed << "`\n" << describe(world);
   }
 }
 
-// Of this process alone: whatever else the machine does.
+// The processor time of this process alone, independent of the machine's load.
 [[maybe_unused]] Duration processor_time() {
   timespec used{};
   EXPECT_EQ(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
@@ -41,7 +41,7 @@ void play_seeds(StoreKind kind, std::uint64_t from, std::uint64_t count) {
                                               std::chrono::nanoseconds{used.tv_nsec});
 }
 
-// 2,000 seeds, which take under a minute of a processor where they are optimised as people build them.
+// 2,000 seeds take under a minute of processor time in an optimised build.
 TEST(Simulation, MemorySeeds) {
   [[maybe_unused]] const Duration from = processor_time();
   play_seeds(StoreKind::memory, 1, kMemorySeeds);
@@ -55,9 +55,10 @@ TEST(Simulation, MemorySeeds) {
 TEST(Simulation, SqliteSeeds) { play_seeds(StoreKind::sqlite, 1, kSqliteSeeds); }
 
 // Several connections, and in half of the worlds two hosts, on a real server.
+// covers: C1
 TEST(Simulation, PostgresSeeds) { play_seeds(StoreKind::postgres, 1, kPostgresSeeds); }
 
-TEST(Simulation, TheSameSeedIsTheSameWorld) {
+TEST(Simulation, SameSeedGivesTheSameWorld) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     World one(seed, StoreKind::memory), other(seed, StoreKind::memory);
     one.play();
@@ -67,7 +68,7 @@ TEST(Simulation, TheSameSeedIsTheSameWorld) {
   }
 }
 
-// LATCHKEY_SIM_SEED=n: plays that one on every store and tells what happened.
+// LATCHKEY_SIM_SEED=n: plays that seed on every store and prints every event.
 TEST(Simulation, OneSeed) {
   const char* seed = std::getenv("LATCHKEY_SIM_SEED");
   if (!seed) GTEST_SKIP() << "LATCHKEY_SIM_SEED is not set";
@@ -77,8 +78,8 @@ TEST(Simulation, OneSeed) {
     world.tracing = true;
     world.play();
     std::printf("seed %s on %s: %llu events\n%s", seed, kNames[static_cast<int>(kind)],
-                static_cast<unsigned long long>(world.events), tell(world).c_str());
-    EXPECT_TRUE(world.ledger.violations.empty());
+                static_cast<unsigned long long>(world.events), describe(world).c_str());
+    EXPECT_TRUE(world.history.violations.empty());
   }
 }
 

@@ -63,6 +63,7 @@ TEST(KeyCommand, PrintsLockKeys) {
             "gen:acme:a-7:2026-02-06\n");
 }
 
+// covers: D1
 TEST(KeyCommand, PrintsWhatItMakesOfStdin) {
   EXPECT_EQ(run({"key", "canonical"}, "{\"b\":2, \"a\":1.50}\n").out, "{\"a\":1.5,\"b\":2}\n");
   EXPECT_EQ(run({"key", "fingerprint"}, "{ }").out,

@@ -22,7 +22,7 @@ int migrate_status(const MigrateOptions& options, const CliContext& context) {
   const auto entries = survey(files.migrations, open_database(options, context)->read_ledger());
   print_status(context.out, entries, options.as());
   for (const Fault& fault : files.faults) context.err << "latchkey: " << to_string(fault) << '\n';
-  const auto is_applied = [](const Entry& entry) { return entry.standing == Standing::applied; };
+  const auto is_applied = [](const Entry& entry) { return entry.state == MigrationState::applied; };
   return options.exit_code && !std::ranges::all_of(entries, is_applied) ? EXIT_PENDING : 0;
 }
 

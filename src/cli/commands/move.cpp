@@ -1,5 +1,3 @@
-#include "transfer/move.hpp"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +13,7 @@
 #include "pg/dsn.hpp"
 #include "server/address_file.hpp"
 #include "server/settings.hpp"
+#include "transfer/transfer_store.hpp"
 #include "wire/json_out.hpp"
 
 namespace latchkey {
@@ -63,11 +62,11 @@ void append_summary(std::string& text, const Summary& summary) {
   object.end();
 }
 
-std::string to_json(const MoveReport& report, const std::string& file) {
+std::string to_json(const TransferReport& report, const std::string& file) {
   std::string text;
   ObjectOut object(text);
-  object.text("from", file).text("to", report.place).flag("verified", true).flag("copied", report.target.has_value());
-  object.flag("marked", report.is_marked);
+  object.text("from", file).text("to", report.address).flag("verified", true).flag("copied", report.target.has_value());
+  object.flag("marked", report.is_file_closed);
   append_summary(object.member("source"), report.source);
   if (report.target)
     append_summary(object.member("target"), *report.target);
@@ -88,21 +87,22 @@ void print_tables(std::ostream& out, const Summary& source, const Summary& targe
   out << "sha256 of the PostgreSQL store  " << to_hex(target.hash) << '\n';
 }
 
-void print(std::ostream& out, const MoveReport& report, const std::string& file) {
+void print(std::ostream& out, const TransferReport& report, const std::string& file) {
   if (report.target) {
     print_tables(out, report.source, *report.target);
     out << fmt::format("verified: {} runs are in {} as they were in {}\n", report.source.counts.all_runs(),
-                       report.place, file);
+                       report.address, file);
   } else {
-    out << fmt::format("{} has this copy already, verified when it was made: {} runs, sha256 {}\n", report.place,
+    out << fmt::format("{} has this copy already, verified when it was made: {} runs, sha256 {}\n", report.address,
                        report.source.counts.all_runs(), to_hex(report.source.hash));
   }
   for (const std::string& table : report.not_moved)
     out << fmt::format("not moved: {}, a table of your own\n", plain(table));
-  out << (report.is_marked ? file +
-                                 " is marked as moved and cannot be opened any more; continue with `latchkey serve "
-                                 "--store postgres://…`\n"
-                           : file + " is not marked: later changes in it are not in the copy\n");
+  out << (report.is_file_closed
+              ? file +
+                    " is marked as moved and cannot be opened any more; continue with `latchkey serve "
+                    "--store postgres://…`\n"
+              : file + " is not marked: later changes in it are not in the copy\n");
 }
 
 std::string find_file(const MoveOptions& options) {
@@ -151,7 +151,7 @@ void unmark(const std::string& file, const CliContext& context) {
   if (const std::filesystem::path path = std::filesystem::absolute(file); path.filename() == "latchkey.db")
     if (const auto removed = ServerAddressFile::remove(path.parent_path()); !removed)
       return report(removed.error(), context);
-  const auto unmarked = unmark_store(file, context.clock, context.random);
+  const auto unmarked = reopen_file(file, context.clock, context.random);
   if (!unmarked) return report(unmarked.error(), context);
   context.out << file << (*unmarked ? " is open again; do not use the copy\n" : " has no mark\n");
   context.set_exit(0);
@@ -166,10 +166,11 @@ class MoveProgress {
         status_(context.err, context.status),
         signals_([this](int signal) { interrupt(signal); }) {}
 
-  void show(Doing doing, std::uint64_t runs) {
+  void show(TransferPhase doing, std::uint64_t runs) {
     const std::lock_guard lock(mutex_);
-    commits_ = doing == Doing::committing;
-    if (!commits_) status_.show(fmt::format("{} {} runs", doing == Doing::copying ? "copied" : "verifying", runs));
+    commits_ = doing == TransferPhase::committing;
+    if (!commits_)
+      status_.show(fmt::format("{} {} runs", doing == TransferPhase::copying ? "copied" : "verifying", runs));
   }
 
  private:
@@ -202,11 +203,11 @@ void move(const MoveOptions& options, const CliContext& context) {
   if (options.unmark) return unmark(file, context);
   const auto moved = [&] {
     MoveProgress progress(options, context);
-    return move_store({.file = file,
-                       .url = options.to,
-                       .keeps = options.copy_only,
-                       .on_progress = [&](Doing doing, std::uint64_t runs) { progress.show(doing, runs); }},
-                      context.clock, context.random);
+    return transfer_store({.file = file,
+                           .url = options.to,
+                           .leaves_file_in_use = options.copy_only,
+                           .on_progress = [&](TransferPhase doing, std::uint64_t runs) { progress.show(doing, runs); }},
+                          context.clock, context.random);
   }();
   if (!moved) return report(moved.error(), context);
   if (options.json)

@@ -59,7 +59,7 @@ void append_plan(std::string& text, const Migration& one) {
 
 void append_entry(std::string& text, const Entry& entry) {
   ObjectOut object(text);
-  object.text("migration", entry.label).number("version", entry.version).word("state", to_string(entry.standing));
+  object.text("migration", entry.label).number("version", entry.version).word("state", to_string(entry.state));
   if (entry.applied_at.empty())
     object.raw("applied_at", "null");
   else
@@ -82,7 +82,7 @@ void print_status(std::ostream& out, const std::vector<Entry>& entries, As as) {
   }
   Table table({"MIGRATION", "STATE", "APPLIED"});
   for (const Entry& entry : entries)
-    table.add({plain(entry.label), std::string(to_string(entry.standing)), plain(entry.applied_at)});
+    table.add({plain(entry.label), std::string(to_string(entry.state)), plain(entry.applied_at)});
   table.print(out);
 }
 

@@ -77,7 +77,7 @@ void ProgressReportingClaims::report_waiting(RunId id) {
 void ProgressReportingClaims::report_settle(const SettleReply& reply) {
   const auto* settled = std::get_if<Settled>(&reply);
   const auto* queued = settled ? settled->run.as<Queued>() : nullptr;
-  if (!queued || queued->by != QueuedBy::failed_try) return;
+  if (!queued || queued->by != QueuedBy::failed_attempt) return;
   const Run& run = settled->run;
   run_in_retry_delay_ = run;
   report_.note(fmt::format("attempt {} of {} failed: {}; trying again in {}", run.attempt, run.attempts_max,

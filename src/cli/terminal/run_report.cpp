@@ -61,7 +61,7 @@ int RunReport::replay(const Run& run) const {
   const Instant at = done != nullptr ? done->at : Instant{};
   note(fmt::format("done before: run {} completed {} ({} ago), attempt {}; this is what it wrote", to_string(run.id()),
                    format_rfc3339(at), coarse(clock.now() - at), run.attempt));
-  const auto stored = read_kept_output(result);
+  const auto stored = read_stored_output(result);
   if (!stored) {  // settled through the API, with a result of another form
     const int wrong = write_whole(STDOUT_FILENO, result.empty() ? "" : result + "\n");
     return wrong != 0 ? output_lost(wrong) : 0;
