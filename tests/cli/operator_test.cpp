@@ -116,10 +116,10 @@ TEST_P(OperatorCommands, RetriedRunIsNotResolved) {
   const Words resolve{"dlq", "resolve", letter, "--outcome", "completed"};
   const Answer refused = call(resolve);
   EXPECT_EQ(refused.exit, 1);
-  EXPECT_THAT(refused.out, HasSubstr("0 changed, 0 stood so already, 1 refused\n"));
+  EXPECT_THAT(refused.out, HasSubstr("0 changed, 0 unchanged, 1 refused\n"));
   EXPECT_THAT(refused.out, HasSubstr("MOVE_REFUSED"));
   EXPECT_EQ(call(run("a", "echo done")).out, "done\n") << "it was queued, and runs";
-  EXPECT_THAT(call(resolve).out, HasSubstr("0 changed, 1 stood so already, 0 refused\n"));
+  EXPECT_THAT(call(resolve).out, HasSubstr("0 changed, 1 unchanged, 0 refused\n"));
 }
 
 TEST_P(OperatorCommands, InvalidResolutionsAreUsageErrors) {
@@ -135,10 +135,10 @@ TEST_P(OperatorCommands, RunsOfADeadLetterAreRetried) {
   for (const char* key : {"a", "b", "c"}) call(run(key, "exit 3"));
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
-  EXPECT_EQ(call({"dlq", "retry", letter, "--run", a}).out, "1 changed, 0 stood so already, 0 refused\n");
+  EXPECT_EQ(call({"dlq", "retry", letter, "--run", a}).out, "1 changed, 0 unchanged, 0 refused\n");
   EXPECT_THAT(call({"runs", "list", "--status", "failed"}).out, Not(HasSubstr(a)));
   EXPECT_EQ(call({"dlq", "retry", letter, "--run", letter}).exit, 1) << "not a member";
-  EXPECT_EQ(call({"dlq", "retry", letter}).out, "2 changed, 1 stood so already, 0 refused\n");
+  EXPECT_EQ(call({"dlq", "retry", letter}).out, "2 changed, 1 unchanged, 0 refused\n");
   EXPECT_EQ(call({"runs", "list", "--status", "failed"}).out, "no runs\n");
   EXPECT_EQ(call(run("b", "echo again")).out, "again\n");
   EXPECT_THAT(call({"dlq", "retry", letter}).out, HasSubstr("0 changed")) << "they were opened again since";
@@ -252,8 +252,8 @@ TEST_F(OperatorOnManyRuns, AllPagesAreShown) {
 TEST_F(OperatorOnManyRuns, TerminalShowsProgress) {
   auto terminal = start_on_terminal({"dlq", "retry", letter()});
   EXPECT_THAT(terminal.read_until("\r\n"),
-              testing::EndsWith("\r\x1b[Klatchkey: 1001 of its runs looked at, 1001 changed"
-                                "\r\x1b[K1001 changed, 0 stood so already, 0 refused\r\n"));
+              testing::EndsWith("\r\x1b[Klatchkey: 1001 of its runs processed, 1001 changed"
+                                "\r\x1b[K1001 changed, 0 unchanged, 0 refused\r\n"));
   EXPECT_EQ(terminal.finish(), 0);
   auto watcher = start_on_terminal({"runs", "watch"});
   watcher.read_until("\r\x1b[Klatchkey: 2002 open");

@@ -74,11 +74,12 @@ TEST_P(RunOnFullDisk, OutcomeIsStoredOnceThereIsRoom) {
   const auto owner = start_with_merged_output(run("a", "echo done; " + disk_.fill_command() + "; exit 0"));
   EXPECT_EQ(owner->read_line(), "done");
   EXPECT_THAT(owner->read_line(), HasSubstr("latchkey: STORE_FULL: the disk of "));
-  EXPECT_THAT(owner->read_line(), testing::MatchesRegex("latchkey: the command succeeded, but that is not kept yet; "
-                                                        "trying again until .*Z \\(10m\\); Ctrl-C gives it up"));
+  EXPECT_THAT(owner->read_line(),
+              testing::MatchesRegex("latchkey: the command succeeded, but its outcome is not stored yet; "
+                                    "retrying until .*Z \\(10m\\); Ctrl-C ends the retries"));
   disk_.make_room();
   EXPECT_EQ(owner->finish(), 0);
-  EXPECT_THAT(owner->out, HasSubstr("latchkey: kept after "));
+  EXPECT_THAT(owner->out, HasSubstr("latchkey: stored after "));
   EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "done\n");
 }
 
@@ -88,7 +89,7 @@ TEST_P(RunOnFullDisk, InterruptReportsTheUnstoredOutcome) {
   for (int i = 0; i < 3; ++i) owner->read_line();
   owner->signal(SIGINT);
   EXPECT_EQ(owner->finish(), 130);
-  EXPECT_THAT(owner->out, HasSubstr("latchkey: the command succeeded, but that is NOT kept: run "));
+  EXPECT_THAT(owner->out, HasSubstr("latchkey: the command succeeded, but its outcome is NOT stored: run "));
   EXPECT_THAT(owner->out, HasSubstr("the next call runs the command again"));
   disk_.make_room();
   EXPECT_EQ(call(run("a", "echo again", {"--wait"})).out, "again\n");
@@ -100,8 +101,9 @@ TEST_P(RunOnFullDisk, InterruptUnderHoldLeavesDoubt) {
   for (int i = 0; i < 3; ++i) owner->read_line();
   owner->signal(SIGTERM);
   EXPECT_EQ(owner->finish(), 143);
-  EXPECT_THAT(owner->out, HasSubstr("latchkey: the command failed (exit status 3), but that is NOT kept: run "));
-  EXPECT_THAT(owner->out, HasSubstr("a person decides (latchkey runs resolve "));
+  EXPECT_THAT(owner->out,
+              HasSubstr("latchkey: the command failed (exit status 3), but its outcome is NOT stored: run "));
+  EXPECT_THAT(owner->out, HasSubstr("an operator decides (latchkey runs resolve "));
 }
 
 }  // namespace

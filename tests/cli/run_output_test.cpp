@@ -26,7 +26,7 @@ TEST_F(Output, UnwritableOutputIsReported) {
   const Answer lost = shell("\"$0\" run --key a -- echo out > /dev/full");
   EXPECT_EQ(lost.exit, 74);
   EXPECT_THAT(lost.err, HasSubstr("latchkey: OUTPUT_FAILED: it is done, but not all of its output could be written: "
-                                  "No space left on device; the same call prints what was kept\n"));
+                                  "No space left on device; the same call prints the stored output\n"));
   EXPECT_EQ(call(run("a", "echo other", {"--quiet"})).out, "out\n") << "the command ran once, and its output is stored";
   EXPECT_EQ(shell("\"$0\" run --key a -- echo out > /dev/full").exit, 74) << "also for a replay";
   EXPECT_EQ(shell("\"$0\" run --key b -- sh -c 'echo x; exit 3' > /dev/full").exit, 3)
@@ -45,7 +45,7 @@ TEST_F(Output, TokenThatCannotBePrintedIsRevoked) {
         shell("\"$0\" token create --name ci --role viewer --tenant acme" + std::string(flag) + " > /dev/full");
     EXPECT_EQ(lost.exit, 74);
     EXPECT_THAT(lost.err, HasSubstr("could not be written; the token was revoked\n"));
-    EXPECT_THAT(lost.err, Not(HasSubstr("keep it safe")));
+    EXPECT_THAT(lost.err, Not(HasSubstr("store it safely")));
   }
   const std::string tokens = call({"token", "list", "--json"}).out;
   std::size_t made = 0, revoked = 0;

@@ -54,7 +54,7 @@ TEST_F(RunSignals, InterruptedCommandUnderHoldLeavesDoubt) {
   owner->signal(SIGTERM);
   EXPECT_EQ(owner->finish(), 143);
   EXPECT_THAT(owner->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
-  EXPECT_THAT(owner->err, Not(HasSubstr("given back")));
+  EXPECT_THAT(owner->err, Not(HasSubstr("is released")));
   EXPECT_THAT(call(run("a", "echo again")).err, HasSubstr("OUTCOME_UNKNOWN"));
   call(run("b", "kill -9 $$", {"--on-doubt", "hold"}));  // as the kernel does when memory runs out
   EXPECT_EQ(call(run("b", "echo again")).exit, 76);
@@ -156,7 +156,7 @@ TEST_F(RunSignals, CtrlCReachesTheCommandOnce) {
       start_on_terminal(run("a", "trap 'echo got INT; exit 9' INT; echo running; while :; do read x; done"));
   terminal.read_until("running\r\n");
   terminal.type("\x03");
-  const std::string seen = terminal.read_until("given back");
+  const std::string seen = terminal.read_until("is released");
   EXPECT_THAT(seen, HasSubstr("got INT"));
   EXPECT_EQ(seen.find("got INT"), seen.rfind("got INT")) << "only the terminal sent it";
   EXPECT_EQ(terminal.finish(), 130);
@@ -191,7 +191,7 @@ TEST_F(RunSignals, SignalInARetryDelayReleasesTheRun) {
     ASSERT_THAT(owner->read_line(), HasSubstr("attempt 2 of 6 failed: exit status 3; trying again in 5s"));
     owner->signal(signal);
     EXPECT_EQ(owner->finish(), 128 + signal);
-    EXPECT_THAT(owner->out, HasSubstr("is given back, the next call runs it again"));
+    EXPECT_THAT(owner->out, HasSubstr("is released, the next call runs it again"));
     const Answer next = call(run(key, "echo attempt $LATCHKEY_ATTEMPT; echo $LATCHKEY_EFFECT_KEY"));
     EXPECT_EQ(next.exit, 0) << next.err;
     EXPECT_EQ(next.out, "attempt 3\n" + read(key)) << "the same effect key, as it is the same run";

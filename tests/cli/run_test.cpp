@@ -38,7 +38,7 @@ TEST_F(RunCommand, PostgresqlInTheEnvironmentIsRefused) {
     const Answer refused = call(words);
     EXPECT_EQ(refused.exit, 2) << words.front();
     EXPECT_EQ(refused.out, "");
-    EXPECT_THAT(refused.err, HasSubstr("say --server URL"));
+    EXPECT_THAT(refused.err, HasSubstr("name it with --server URL"));
     EXPECT_THAT(refused.err, Not(HasSubstr("Sesame")));
   }
   EXPECT_FALSE(std::filesystem::exists(data_dir_));
@@ -96,10 +96,10 @@ TEST_F(RunCommand, Last64KibOfOutputAreStored) {
   const auto words = run("a", "head -c 100000 /dev/zero | tr '\\0' a; echo end");
   const Answer first = call(words);
   EXPECT_EQ(first.out.size(), 100'004u);
-  EXPECT_THAT(first.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were kept"));
+  EXPECT_THAT(first.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were stored"));
   const Answer again = call(words);
   EXPECT_EQ(again.out, first.out.substr(first.out.size() - 65'536));
-  EXPECT_THAT(again.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were kept"));
+  EXPECT_THAT(again.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were stored"));
 }
 
 TEST_F(RunCommand, PassesMuchOutputThrough) {
@@ -209,7 +209,7 @@ TEST_F(RunCommand, TenCallersAtOnceRunItOnce) {
   EXPECT_EQ(std::ranges::count(exits, 0), 1);
   EXPECT_EQ(read("log"), "x\n");
   for (std::size_t i = 0; i < 10; ++i)
-    if (exits[i] == 75) EXPECT_THAT(processes[i]->err, HasSubstr("latchkey: ALREADY_RUNNING: the key 'a' is held"));
+    if (exits[i] == 75) EXPECT_THAT(processes[i]->err, HasSubstr("latchkey: ALREADY_RUNNING: the key 'a' is leased"));
 }
 
 TEST_F(RunCommand, WaitingCallersRetryOneByOne) {

@@ -63,7 +63,7 @@ TEST_F(RunWithServer, InterruptUnderHoldReportsDoubt) {
   owner->signal(SIGINT);
   EXPECT_EQ(owner->finish(), 130);
   EXPECT_THAT(owner->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
-  EXPECT_THAT(owner->err, Not(HasSubstr("given back")));
+  EXPECT_THAT(owner->err, Not(HasSubstr("is released")));
   EXPECT_EQ(call(run("a", "echo again")).exit, 76);
 }
 
@@ -75,7 +75,7 @@ TEST_F(RunWithServer, SignalInARetryDelayReleasesTheRun) {
   ASSERT_THAT(owner->read_line(), HasSubstr("trying again in 5s"));
   owner->signal(SIGINT);
   EXPECT_EQ(owner->finish(), 130);
-  EXPECT_THAT(owner->out, HasSubstr("is given back, the next call runs it again"));
+  EXPECT_THAT(owner->out, HasSubstr("is released, the next call runs it again"));
   EXPECT_EQ(call(run("a", "echo attempt $LATCHKEY_ATTEMPT")).out, "attempt 3\n");
 }
 

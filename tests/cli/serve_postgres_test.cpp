@@ -55,7 +55,8 @@ TEST_F(ServePostgres, CommandsUseTheServerOfTheirFolder) {
     const Answer refused = call(words);
     EXPECT_EQ(refused.exit, 69) << words.front();
     EXPECT_EQ(refused.out, "");
-    EXPECT_THAT(refused.err, AllOf(HasSubstr("SERVER_UNREACHABLE"), HasSubstr("start it, or say --server URL")));
+    EXPECT_THAT(refused.err,
+                AllOf(HasSubstr("SERVER_UNREACHABLE"), HasSubstr("start it, or name another one with --server URL")));
   }
   const Answer forgot = call({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_EQ(forgot.exit, 2) << "its --store is missing";

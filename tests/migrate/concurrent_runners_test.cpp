@@ -67,7 +67,7 @@ TEST_P(MigrateRunners, SecondRunnerWaitsThenReportsTimeout) {
   wait_until_inside();
   const Answer second = migrate("up", {"--wait", "50ms"});
   EXPECT_EQ(second.exit, 75);
-  EXPECT_THAT(second.err, HasSubstr("another runner is at it: waiting"));
+  EXPECT_THAT(second.err, HasSubstr("another migration is running: waiting"));
   EXPECT_THAT(second.err, HasSubstr("MIGRATION_LOCKED"));
   first->signal(SIGKILL);
   EXPECT_EQ(first->finish(), 128 + SIGKILL);
