@@ -9,7 +9,7 @@
 
 #include "base/random.hpp"
 #include "cli/serve_postgres_fixture.hpp"
-#include "support/stride.hpp"
+#include "support/test_length.hpp"
 
 namespace latchkey {
 namespace {
@@ -23,7 +23,8 @@ struct Reply {
 
 class ServeKilled : public ServePostgres {
  protected:
-  static constexpr std::size_t kKills = 20 / kStride, kPairs = 2;
+  static constexpr std::size_t kPairs = 2;
+  const std::size_t kills_ = repetitions(20);
   // Leases that do not expire during the test, and leases that do.
   static constexpr auto kLong = "3600000", kShort = "1000";
 
@@ -201,7 +202,7 @@ TEST_F(ServeKilled, OtherServerContinuesAcknowledgedWork) {
     std::vector<std::jthread> callers;
     const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> end(&enough, [](auto* all) { *all = true; });
     for (std::size_t i = 0; i < 2 * kPairs; ++i) callers.emplace_back([&, i] { work(i, enough); });
-    for (std::size_t n = 0; n < kKills && !HasFailure(); ++n) {
+    for (std::size_t n = 0; n < kills_ && !HasFailure(); ++n) {
       const std::size_t victim = n % 2;
       const std::string own_key = "own:" + std::to_string(n), lent_key = "lent:" + std::to_string(n);
       const Acknowledged own = win(victim, own_key, kLong);
@@ -213,7 +214,7 @@ TEST_F(ServeKilled, OtherServerContinuesAcknowledgedWork) {
     }
   }
   for (const auto& [key, lost] : lent) expect_next_owner(key.size() % 2, key, lost);
-  EXPECT_GT(acknowledged_.size(), 5 * kKills);
+  EXPECT_GT(acknowledged_.size(), 5 * kills_);
   EXPECT_GT(replayed_.size(), 0u) << "no key was claimed twice";
   EXPECT_GT(unanswered_, 0) << "no request was in flight at a kill";
   // Each key has one run. Except for the short leases, each run had one attempt and one owner.
@@ -221,7 +222,7 @@ TEST_F(ServeKilled, OtherServerContinuesAcknowledgedWork) {
   acknowledged_.merge(own_);
   EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.runs"), std::to_string(acknowledged_.size()));
   EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE status <> 3"), "0");
-  EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE attempts_total > 1"), std::to_string(kKills));
+  EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE attempts_total > 1"), std::to_string(kills_));
   for (const auto& [key, settled] : acknowledged_) expect_replays(key, settled);
   for (Server& server : servers_) stop(*server.process);
 }

@@ -12,19 +12,13 @@
 
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
+#include "support/test_length.hpp"
 
 extern char** environ;
 
 namespace latchkey {
 namespace {
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kKills = 40;
-#else
-constexpr int kKills = 200;
-#endif
-#endif
 
 struct Said {
   std::map<std::string, std::uint64_t> won;
@@ -106,7 +100,7 @@ void expect_replays(const std::string& file, const Said& said, Clock& clock, Ran
     EXPECT_EQ(replay->run.as<Completed>()->result, "result of " + key);
     ++completed;
   }
-  EXPECT_GT(completed, static_cast<std::size_t>(kKills));
+  EXPECT_GT(completed, repetitions(200));
 }
 
 TEST(Kill, NoAcknowledgedChangeIsLost) {
@@ -115,7 +109,8 @@ TEST(Kill, NoAcknowledgedChangeIsLost) {
   SystemClock clock;
   SeededRandom random(2026);
   Said said;
-  for (int round = 0; round < kKills; ++round) {
+  const std::uint64_t kills = repetitions(200);
+  for (std::uint64_t round = 0; round < kills; ++round) {
     const std::uint64_t before = said.fence_max;
     Said now;
     note(run_and_kill(file, "r" + std::to_string(round), 1 + random.below(200)), now);

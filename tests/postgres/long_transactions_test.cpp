@@ -7,12 +7,15 @@
 #include "conformance/store_test.hpp"
 #include "support/postgres/pg_lock_log.hpp"
 #include "support/postgres/pg_stores.hpp"
+#include "support/test_length.hpp"
 
 namespace latchkey {
 namespace {
 
-constexpr Duration kLocked = 60s, kLate = 120s, kPace = 50ms;
-// The longest call on a busy machine. A call that waits for one of the transactions takes a minute.
+constexpr Duration kPace = 50ms;
+// The transactions end after so long. A caller of the locked key is rejected after 10 s.
+const Duration kLocked = is_long_test_run() ? 60s : 12s, kLate = is_long_test_run() ? 120s : 15s;
+// The longest call on a busy machine. A call that waits for one of the transactions takes longer.
 constexpr Duration kDelayMax = 5s;
 
 // A sequential caller of one store: it claims and settles a run, and enqueues, takes and settles a job.

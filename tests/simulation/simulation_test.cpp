@@ -1,19 +1,13 @@
 // Plays worlds. A failing seed is printed with the command that replays it.
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <cstdlib>
 
 #include "simulation/world.hpp"
+#include "support/test_length.hpp"
 
 namespace latchkey::sim {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
-constexpr std::uint64_t kMemorySeeds = 100, kQueuedSeeds = 50, kSqliteSeeds = 40, kPostgresSeeds = 4;
-#else
-constexpr std::uint64_t kMemorySeeds = 1500, kQueuedSeeds = 500, kSqliteSeeds = 500, kPostgresSeeds = 12;
-#endif
 
 std::string describe(const World& world) {
   std::string text;
@@ -33,30 +27,16 @@ void play_seeds(StoreKind kind, std::uint64_t from, std::uint64_t count) {
   }
 }
 
-// The processor time of this process alone, independent of the machine's load.
-[[maybe_unused]] Duration processor_time() {
-  timespec used{};
-  EXPECT_EQ(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
-  return std::chrono::duration_cast<Duration>(std::chrono::seconds{used.tv_sec} +
-                                              std::chrono::nanoseconds{used.tv_nsec});
-}
-
-// 2,000 seeds take under a minute of processor time in an optimised build.
 TEST(Simulation, MemorySeeds) {
-  [[maybe_unused]] const Duration from = processor_time();
-  play_seeds(StoreKind::memory, 1, kMemorySeeds);
-  play_seeds(StoreKind::queued, 1, kQueuedSeeds);
-#ifdef LATCHKEY_SIM_TIMED
-  static_assert(kMemorySeeds + kQueuedSeeds >= 2'000);
-  EXPECT_LT(processor_time() - from, std::chrono::minutes{1});
-#endif
+  play_seeds(StoreKind::memory, 1, repetitions(4000));
+  play_seeds(StoreKind::queued, 1, repetitions(2000));
 }
 
-TEST(Simulation, SqliteSeeds) { play_seeds(StoreKind::sqlite, 1, kSqliteSeeds); }
+TEST(Simulation, SqliteSeeds) { play_seeds(StoreKind::sqlite, 1, repetitions(1200)); }
 
 // Several connections, and in half of the worlds two hosts, on a real server.
 // covers: C1
-TEST(Simulation, PostgresSeeds) { play_seeds(StoreKind::postgres, 1, kPostgresSeeds); }
+TEST(Simulation, PostgresSeeds) { play_seeds(StoreKind::postgres, 1, repetitions(40)); }
 
 TEST(Simulation, SameSeedGivesTheSameWorld) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -7,7 +7,7 @@
 #include "conformance/store_test.hpp"
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_stores.hpp"
-#include "support/stride.hpp"
+#include "support/test_length.hpp"
 
 namespace latchkey {
 
@@ -83,7 +83,7 @@ class PgWalk : public PostgresStores, public testing::WithParamInterface<NamedFa
   // `play(n)` arms the fault at the nth COMMIT and runs the script. Returns the number of COMMITs that could be cut.
   // Stops at the first failure.
   std::uint64_t walk(auto play, std::uint64_t stride, std::uint64_t from = 0) {
-    for (std::uint64_t n = from;; n += kStride * stride) {
+    for (std::uint64_t n = from;; n += walk_stride() * stride) {
       const auto fired = proxy_.fired();
       play(n);
       const bool has_fired = proxy_.fired() > fired;
