@@ -1,6 +1,7 @@
 # Libraries from Debian, and SQLite's amalgamation from a pinned npm package (see docs/adr).
 find_package(Threads REQUIRED)
 find_package(OpenSSL 3 REQUIRED)
+find_package(CURL 7.88 REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
