@@ -44,7 +44,8 @@ TEST_F(SqlHostile, ATenantSeesItsRowsAndNoOthers) {
 // Not by a policy, which would leave estimates and EXPLAIN: the right itself is not given, of no column.
 TEST_F(SqlHostile, WhatIsTheEnginesAloneIsDenied) {
   Sql believed = service("acme"), bound = connect(bound_role("acme"));
-  for (const char* table : {"keys", "settlements", "tokens", "batches", "place", "latches", "tenant_roles"}) {
+  for (const char* table :
+       {"keys", "settlements", "tokens", "batches", "place", "latches", "tenant_roles", "catalog", "audit"}) {
     const std::string name = std::string("latchkey.") + table;
     std::vector<std::string> tries{"SELECT FROM " + name, "SELECT count(*) FROM " + name, "EXPLAIN SELECT FROM " + name,
                                    "TABLE " + name, "COPY " + name + " TO STDOUT"};

@@ -87,6 +87,13 @@ class SqliteStore final : public Store {
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;
 
+  Result<ChangeReply> write_records(const CatalogChange& change) override;
+  Result<std::vector<CatalogRecord>> list_records(const RecordQuery& query) override;
+  Result<std::optional<CatalogRecord>> find_record(const RecordName& id) override;
+  Result<std::uint64_t> catalog_version() override { return catalog_version_.load(); }
+  void add_audit(std::vector<AuditEntry> entries, Done<std::monostate> done) override;
+  Result<AuditPage> list_audit(const AuditQuery& query) override;
+
   // The `transactional` promise: if the fence is good, calls `effect` on the writer's connection, in a savepoint of the
   // transaction in which its ending is settled. If it throws, only its own writes are undone and the try fails.
   using Effecting = std::function<Ending(sqlite3*)>;
@@ -163,6 +170,7 @@ class SqliteStore final : public Store {
   bool sync_failed_ = false;              // of a checkpoint, not mended yet
   int wal_pages_ = 0;                     // in the log, as of the last commit
   std::atomic<std::int64_t> next_deadline_ms_;
+  std::atomic<std::uint64_t> catalog_version_{0};  // as of the latest batch
   std::mutex census_mutex_;
   StoreStats open_runs_;  // as of the latest batch
   std::thread thread_;

@@ -28,6 +28,7 @@ struct StateRow {
   std::int64_t batch = 0;
   Instant clock_mark;
   Seq purged = 0;
+  std::uint64_t catalog = 0;  // its version; the tables have it, not lk_state
 };
 
 // Scope numbers, looked up once. Shared by the writer's tables and, in another copy, by the reader.
@@ -75,6 +76,8 @@ class SqliteTables final : public Tables {
   // Merges all that is left, in a transaction of its own; for closing, and for moves that rewrite the key index.
   void merge_all(Instant now);
 
+  // For reads in the open transaction.
+  Database& database() { return database_; }
   // Other writes of Latchkey's own, in the open transaction.
   std::monostate change(const std::function<void(Database&)>& write);
   std::optional<DeadLetter> acknowledge(const std::optional<std::string>& tenant, Uuid id, const std::string& actor,
@@ -82,6 +85,8 @@ class SqliteTables final : public Tables {
   // A user's writes, in a savepoint of the open transaction: undone alone if they throw, which makes the ending a Fail.
   // Latchkey's tables and the transaction itself are out of the user's reach meanwhile.
   Ending in_savepoint(const std::function<Ending(sqlite3*)>& effect);
+
+  void set_catalog_version(std::uint64_t version) { state_.catalog = version; }
 
   const StateRow& state() const { return state_; }
   std::optional<Instant> next_deadline() const { return ready_index_.next_deadline(); }
