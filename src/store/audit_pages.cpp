@@ -16,7 +16,7 @@ bool parse_number(std::string_view text, T& into) {
 
 }  // namespace
 
-AuditPosition position_of(const AuditEntry& entry) { return {to_ms(entry.at), uuid_counter(entry.id)}; }
+AuditPosition audit_position(const AuditEntry& entry) { return {to_ms(entry.at), uuid_counter(entry.id)}; }
 
 std::optional<AuditPosition> read_audit_cursor(std::string_view cursor) {
   constexpr std::int64_t kNewest = std::numeric_limits<std::int64_t>::max();
@@ -43,7 +43,7 @@ Instant oldest_audit(const Retention& retention, Instant now) {
 bool AuditPager::add(AuditEntry entry) {
   const std::size_t bytes = entry.before.size() + entry.after.size();
   if (page_.entries.size() >= query_.limit || (!page_.entries.empty() && bytes_ + bytes > query_.bytes_max)) {
-    if (!page_.entries.empty()) page_.next = write_audit_cursor(position_of(page_.entries.back()));
+    if (!page_.entries.empty()) page_.next = write_audit_cursor(audit_position(page_.entries.back()));
     return false;
   }
   bytes_ += bytes;

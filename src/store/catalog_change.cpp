@@ -107,7 +107,7 @@ void apply_audit(CatalogRows& rows, std::vector<AuditEntry> entries, Instant now
 
 bool is_listed(const CatalogRecord& record, const RecordQuery& query) {
   return record.change > query.changed_after && (query.with_deleted || !record.is_deleted) &&
-         (query.kinds.empty() || std::ranges::contains(query.kinds, record.id.kind));
+         (query.kinds.empty() || std::ranges::find(query.kinds, record.id.kind) != query.kinds.end());
 }
 
 bool is_listed(const AuditEntry& entry, const AuditQuery& query) {

@@ -51,7 +51,7 @@ struct AuditPosition {
   std::uint64_t counter = 0;
   auto operator<=>(const AuditPosition&) const = default;
 };
-AuditPosition position_of(const AuditEntry& entry);
+AuditPosition audit_position(const AuditEntry& entry);
 // An empty cursor begins before the newest entry. None: the cursor is not from this store.
 std::optional<AuditPosition> read_audit_cursor(std::string_view cursor);
 std::string write_audit_cursor(const AuditPosition& position);

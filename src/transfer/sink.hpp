@@ -1,5 +1,6 @@
 // Sink: takes all that a store holds, piece by piece, in one order: runs from the newest, waits by their ends, dead
-// letters from the newest with their members by place, tokens by id.
+// letters from the newest with their members by place, tokens by id, records of the catalog by name (deleted ones
+// included), audit entries from the newest.
 #pragma once
 
 #include "store/dead_letters.hpp"
@@ -29,6 +30,8 @@ class Sink {
   // With its steps; of the letter that was added last.
   virtual void add_member(const DeadLetterMember& member, const DeadLetter& letter) = 0;
   virtual void add_token(const TokenRecord& token) = 0;
+  virtual void add_record(const CatalogRecord& record) = 0;
+  virtual void add_audit(const AuditEntry& entry) = 0;
 };
 
 // All that the interface tells of a store, which nobody may change meanwhile: everything but waits. Throws

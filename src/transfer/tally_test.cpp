@@ -20,6 +20,8 @@ struct Held {
   DeadLetter letter;
   DeadLetterMember member;
   TokenRecord token;
+  CatalogRecord record;
+  AuditEntry entry;
 };
 
 Held make_held() {
@@ -41,6 +43,8 @@ Summary summary_of(Held held) {
   tally.add_letter(held.letter);
   tally.add_member(held.member, held.letter);
   tally.add_token(held.token);
+  tally.add_record(held.record);
+  tally.add_audit(held.entry);
   return tally.finish();
 }
 
@@ -141,6 +145,26 @@ const std::vector<std::function<void(Held&)>>& changes() {
       [](Held& h) { h.token.created_at = from_ms(1); },
       [](Held& h) { h.token.expires_at = from_ms(0); },
       [](Held& h) { h.token.revoked_at = from_ms(0); },
+      [](Held& h) { h.record.id.kind = RecordKind::schedule; },
+      [](Held& h) { h.record.id.tenant = "x"; },
+      [](Held& h) { h.record.id.name = "x"; },
+      [](Held& h) { h.record.version = 2; },
+      [](Held& h) { h.record.change = 1; },
+      [](Held& h) { h.record.source = RecordSource::config; },
+      [](Held& h) { h.record.body = "x"; },
+      [](Held& h) { h.record.is_retired = true; },
+      [](Held& h) { h.record.is_deleted = true; },
+      [](Held& h) { h.record.updated_at = from_ms(1); },
+      [](Held& h) { h.record.updated_by = "x"; },
+      [](Held& h) { h.entry.id = id_of(3); },
+      [](Held& h) { h.entry.at = from_ms(1); },
+      [](Held& h) { h.entry.actor = "x"; },
+      [](Held& h) { h.entry.action = "x"; },
+      [](Held& h) { h.entry.subject_kind = "x"; },
+      [](Held& h) { h.entry.subject = "x"; },
+      [](Held& h) { h.entry.tenant = "x"; },
+      [](Held& h) { h.entry.before = "x"; },
+      [](Held& h) { h.entry.after = "x"; },
   };
   return all;
 }

@@ -49,6 +49,8 @@ class Target {
   void read_letters(Sink& into);
   void read_members(const DeadLetter& letter, Sink& into);
   void read_tokens(Sink& into);
+  void read_catalog(Sink& into);
+  void read_audit(Sink& into);
   Counts count_rows();
 
   migrate::PgHandle handle_;
@@ -66,6 +68,8 @@ class Writer final : public Sink {
   void add_letter(const DeadLetter& letter) override;
   void add_member(const DeadLetterMember& member, const DeadLetter& letter) override;
   void add_token(const TokenRecord& token) override;
+  void add_record(const CatalogRecord& record) override;
+  void add_audit(const AuditEntry& entry) override;
   // What is left, once all was added.
   void flush();
 
@@ -82,6 +86,9 @@ class Writer final : public Sink {
   void write_waits();
   void write_members();
   void write_steps();
+  // target_catalog.cpp
+  void write_records();
+  void write_audit();
   void note_tenant(const std::string& tenant);
 
   Target& target_;
@@ -89,6 +96,9 @@ class Writer final : public Sink {
   std::size_t bytes_ = 0;  // of their inputs and results
   std::vector<Wait> waits_;
   std::vector<Member> members_;
+  std::vector<CatalogRecord> records_;
+  std::vector<AuditEntry> audit_;
+  std::size_t catalog_bytes_ = 0;     // of records_ and audit_
   std::vector<std::string> tenants_;  // noted, sorted
 };
 

@@ -57,6 +57,17 @@ void walk_letters(OperatorStore& store, Sink& into) {
   } while (!query.cursor.empty());
 }
 
+void walk_catalog(Catalog& catalog, Sink& into) {
+  for (const CatalogRecord& record : require(catalog.list_records({.kinds = {}, .with_deleted = true})))
+    into.add_record(record);
+  AuditQuery query{.tenant = {}, .limit = kPage};
+  do {
+    const AuditPage page = require(catalog.list_audit(query));
+    for (const AuditEntry& entry : page.entries) into.add_audit(entry);
+    query.cursor = page.next;
+  } while (!query.cursor.empty());
+}
+
 }  // namespace
 
 void walk(Store& store, Sink& into) {
@@ -65,6 +76,7 @@ void walk(Store& store, Sink& into) {
   auto tokens = require(store.list_tokens());
   std::ranges::sort(tokens, {}, &TokenRecord::id);  // not by a database's collation
   for (const TokenRecord& token : tokens) into.add_token(token);
+  walk_catalog(store, into);
 }
 
 }  // namespace latchkey::transfer

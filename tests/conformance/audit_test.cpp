@@ -90,7 +90,7 @@ TEST_P(AuditLog, EntryIsReadAsItWasWritten) {
 }
 
 TEST_P(AuditLog, NewestEntriesComeFirst) {
-  add({{.id = {}, .at = {}, .subject = "1"}, {.id = {}, .at = {}, .subject = "2"}});
+  add({{.subject = "1"}, {.subject = "2"}});
   add_one("3");
   advance(1s);
   add_one("4");
@@ -101,7 +101,7 @@ TEST_P(AuditLog, FiltersNarrowThePage) {
   add_one("a", "pat", "acme");
   advance(1s);
   add_one("b", "ann", "globex");
-  add({{.id = {}, .at = {}, .actor = "pat", .action = "x", .subject_kind = "run", .subject = "a"}});
+  add({{.actor = "pat", .action = "x", .subject_kind = "run", .subject = "a"}});
   EXPECT_EQ(subjects({.tenant = "acme"}), "a ");
   EXPECT_EQ(subjects({.tenant = ""}), "a ") << "entries of no tenant";
   EXPECT_EQ(subjects({.tenant = "none"}), "");
@@ -136,8 +136,7 @@ TEST_P(AuditLog, PagesHaveEachEntryOnce) {
 }
 
 TEST_P(AuditLog, PageEndsAtItsSize) {
-  for (int i = 0; i < 3; ++i)
-    add({{.id = {}, .at = {}, .before = std::string(600, 'b'), .after = std::string(600, 'a')}});
+  for (int i = 0; i < 3; ++i) add({{.before = std::string(600, 'b'), .after = std::string(600, 'a')}});
   AuditQuery query{.tenant = {}, .bytes_max = 2'400};
   const AuditPage first = store().list_audit(query).value();
   EXPECT_EQ(first.entries.size(), 2u);
@@ -150,21 +149,21 @@ TEST_P(AuditLog, PageEndsAtItsSize) {
 }
 
 TEST_P(AuditLog, NamesOfAnyBytesAreMadeReadable) {
-  add({{.id = {}, .at = {}, .actor = "a\xff", .subject = std::string("b\0", 2)}});
+  add({{.actor = "a\xff", .subject = std::string("b\0", 2)}});
   EXPECT_EQ(entries().at(0).actor, R"(a\377)");
   EXPECT_EQ(entries().at(0).subject, R"(b\000)");
 }
 
 TEST_P(AuditLog, LimitsAreEnforced) {
   const std::string name(kNameBytesMax + 1, 'n'), key(kKeyBytesMax + 1, 'k'), body(kBodyBytesMax + 1, ' ');
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .actor = key}), Code::INVALID_ARGUMENT);
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .action = name}), Code::INVALID_ARGUMENT);
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .subject_kind = name}), Code::INVALID_ARGUMENT);
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .subject = key}), Code::INVALID_ARGUMENT);
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .tenant = name}), Code::INVALID_ARGUMENT);
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .before = "\xff"}), Code::INVALID_ARGUMENT);
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .before = body}), Code::BODY_TOO_LARGE);
-  EXPECT_EQ(refusal({.id = {}, .at = {}, .after = body}), Code::BODY_TOO_LARGE);
+  EXPECT_EQ(refusal({.actor = key}), Code::INVALID_ARGUMENT);
+  EXPECT_EQ(refusal({.action = name}), Code::INVALID_ARGUMENT);
+  EXPECT_EQ(refusal({.subject_kind = name}), Code::INVALID_ARGUMENT);
+  EXPECT_EQ(refusal({.subject = key}), Code::INVALID_ARGUMENT);
+  EXPECT_EQ(refusal({.tenant = name}), Code::INVALID_ARGUMENT);
+  EXPECT_EQ(refusal({.before = "\xff"}), Code::INVALID_ARGUMENT);
+  EXPECT_EQ(refusal({.before = body}), Code::BODY_TOO_LARGE);
+  EXPECT_EQ(refusal({.after = body}), Code::BODY_TOO_LARGE);
   EXPECT_TRUE(entries().empty());
 }
 

@@ -153,7 +153,7 @@ void Script::catalog() {
   const RecordWrite erase{.id = paused, .write = DeleteRecord{}, .expected = 1, .action = "delete"};
   EXPECT_EQ(write({{erase}, "pat"}).catalog_version, 3u);
   walk_.ask<std::monostate>([](Store& store, Done<std::monostate> done) {
-    store.add_audit({{.id = {}, .at = {}, .action = "token.revoke", .subject = "t"}}, std::move(done));
+    store.add_audit({{.action = "token.revoke", .subject = "t"}}, std::move(done));
   });
   EXPECT_EQ(walk_.read([](Store& store) { return store.catalog_version(); }), 3u);
   const auto records = walk_.read([](Store& store) { return store.list_records({.kinds = {}, .with_deleted = true}); });

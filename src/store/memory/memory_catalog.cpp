@@ -22,7 +22,7 @@ void MemoryCatalogRows::write(const std::vector<CatalogRecord>& records) {
 }
 
 void MemoryCatalogRows::add(const std::vector<AuditEntry>& entries) {
-  for (const AuditEntry& entry : entries) tables_.audit.emplace(position_of(entry), entry);
+  for (const AuditEntry& entry : entries) tables_.audit.emplace(audit_position(entry), entry);
 }
 
 bool purge_audit(MemoryTables& tables, Instant before, std::uint32_t limit) {

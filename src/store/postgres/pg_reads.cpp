@@ -192,7 +192,7 @@ Result<AuditPage> PostgresStore::list_audit(const AuditQuery& query) {
       page.entries.push_back(read_audit_entry(rows, row));
     }
     if (static_cast<int>(page.entries.size()) < rows.size() && !page.entries.empty())
-      page.next = write_audit_cursor(position_of(page.entries.back()));
+      page.next = write_audit_cursor(audit_position(page.entries.back()));
     return page;
   });
 }
