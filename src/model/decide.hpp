@@ -20,6 +20,7 @@ inline constexpr Duration kRetryAfterMax = std::chrono::hours{24};
 struct Retention {
   Duration done = std::chrono::hours{24 * 7};
   Duration failed = std::chrono::hours{24 * 30};
+  Duration audit = std::chrono::hours{24 * 400};  // of audit entries; at least 30 days
   bool operator==(const Retention&) const = default;
 };
 

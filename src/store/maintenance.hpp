@@ -24,8 +24,8 @@ class Maintenance {
   // Ends expired leases, and fails runs whose time for further attempts is over.
   virtual void sweep(std::uint32_t limit, Done<Swept> done) = 0;
   // Deletes runs whose window and retention are over, oldest first. A run stays while it is in doubt, while its dead
-  // letter is not acknowledged, and while another run waits for it. An acknowledged dead letter is deleted with the last
-  // of its runs.
+  // letter is not acknowledged, and while another run waits for it. An acknowledged dead letter is deleted with the
+  // last of its runs. Audit entries older than their retention are deleted, too, up to `limit` of them.
   virtual void purge(Retention retention, std::uint32_t limit, Done<Swept> done) = 0;
   // Adds to the counts of suppressed duplicates, and skips runs that no longer exist. A failure has added nothing.
   virtual void note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) = 0;

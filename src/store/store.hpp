@@ -14,6 +14,7 @@
 // Any thread may call a verb. Callbacks run on a thread of the store's choosing, must be short and must not throw.
 #pragma once
 
+#include "store/catalog.hpp"
 #include "store/claim_store.hpp"
 #include "store/job_queue.hpp"
 #include "store/maintenance.hpp"
@@ -30,6 +31,7 @@ class Store : public ClaimStore,
               public OperatorStore,
               public Maintenance,
               public TokenStore,
+              public Catalog,
               public StoreLifecycle {};
 
 }  // namespace latchkey

@@ -1,5 +1,6 @@
 // StoreVisitor: receives the whole content of a store in a fixed order: runs from the newest, waits by their
-// predecessor and dependent, dead letters from the newest with their members by position, tokens by id.
+// predecessor and dependent, dead letters from the newest with their members by position, tokens by id,
+// records of the catalog by name (deleted ones included), audit entries from the newest.
 #pragma once
 
 #include "store/dead_letters.hpp"
@@ -29,6 +30,8 @@ class StoreVisitor {
   // With its steps; a member of the dead letter that was added last.
   virtual void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) = 0;
   virtual void add_token(const TokenRecord& token) = 0;
+  virtual void add_record(const CatalogRecord& record) = 0;
+  virtual void add_audit(const AuditEntry& entry) = 0;
 };
 
 // Passes the content of a store to the visitor: everything but waits, which the interface does not list. The store must

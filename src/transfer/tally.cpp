@@ -132,15 +132,38 @@ void Tally::add_token(const TokenRecord& token) {
   counts_.tokens += 1;
 }
 
+void Tally::add_record(const CatalogRecord& record) {
+  Encoder encoder;
+  encoder.add(to_string(record.id.kind)).add(std::string_view(record.id.tenant)).add(std::string_view(record.id.name));
+  encoder.add(record.version).add(record.change).add(to_string(record.source)).add(std::string_view(record.body));
+  encoder.add(record.is_retired).add(record.is_deleted).add(record.updated_at);
+  encoder.add(std::string_view(record.updated_by));
+  catalog_.add_prefixed("record").add_prefixed(encoder.bytes());
+  counts_.records += 1;
+}
+
+void Tally::add_audit(const AuditEntry& entry) {
+  Encoder encoder;
+  encoder.add(entry.id).add(entry.at);
+  for (const std::string* text :
+       {&entry.actor, &entry.action, &entry.subject_kind, &entry.subject, &entry.tenant, &entry.before, &entry.after})
+    encoder.add(std::string_view(*text));
+  catalog_.add_prefixed("audit").add_prefixed(encoder.bytes());
+  counts_.audit += 1;
+}
+
 Summary Tally::finish() {
   Summary summary{.counts = counts_,
                   .runs = runs_.finish(),
                   .waits = waits_.finish(),
                   .dead_letters = dead_letters_.finish(),
-                  .tokens = tokens_.finish()};
+                  .tokens = tokens_.finish(),
+                  .catalog = catalog_.finish()};
   Encoder whole;
   for (const Digest& part : {summary.runs, summary.waits, summary.dead_letters, summary.tokens})
     whole.add(std::span<const unsigned char>(part));
+  // A copy that a version without a catalog made has the same hash.
+  if (counts_.records + counts_.audit > 0) whole.add(std::span<const unsigned char>(summary.catalog));
   summary.hash = sha256(whole.bytes());
   return summary;
 }
@@ -163,10 +186,13 @@ std::string describe_difference(const Summary& a, const Summary& b) {
   count("their members", a.counts.members, b.counts.members);
   count("their steps", a.counts.steps, b.counts.steps);
   count("tokens", a.counts.tokens, b.counts.tokens);
+  count("records of the catalog", a.counts.records, b.counts.records);
+  count("audit entries", a.counts.audit, b.counts.audit);
   add(a.runs != b.runs, "the hash of the runs");
   add(a.waits != b.waits, "the hash of the waits");
   add(a.dead_letters != b.dead_letters, "the hash of the dead letters");
   add(a.tokens != b.tokens, "the hash of the tokens");
+  add(a.catalog != b.catalog, "the hash of the catalog and the audit log");
   return text;
 }
 

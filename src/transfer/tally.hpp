@@ -18,6 +18,8 @@ struct Counts {
   std::uint64_t members = 0;
   std::uint64_t steps = 0;
   std::uint64_t tokens = 0;
+  std::uint64_t records = 0;  // of the catalog, deleted ones included
+  std::uint64_t audit = 0;
 
   std::uint64_t all_runs() const;
   bool operator==(const Counts&) const = default;
@@ -25,8 +27,8 @@ struct Counts {
 
 struct Summary {
   Counts counts;
-  Digest runs{}, waits{}, dead_letters{}, tokens{};  // of each kind
-  Digest hash{};                                     // of the four
+  Digest runs{}, waits{}, dead_letters{}, tokens{}, catalog{};  // of each kind; `catalog` includes the audit log
+  Digest hash{};                                                // of all of these
 
   bool operator==(const Summary&) const = default;
 };
@@ -41,6 +43,8 @@ class Tally final : public StoreVisitor {
   void add_dead_letter(const DeadLetter& dead_letter) override;
   void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) override;
   void add_token(const TokenRecord& token) override;
+  void add_record(const CatalogRecord& record) override;
+  void add_audit(const AuditEntry& entry) override;
 
   const Counts& counts() const { return counts_; }
   // Once, at the end.
@@ -48,7 +52,7 @@ class Tally final : public StoreVisitor {
 
  private:
   Counts counts_;
-  Sha256 runs_, waits_, dead_letters_, tokens_;
+  Sha256 runs_, waits_, dead_letters_, tokens_, catalog_;
 };
 
 }  // namespace latchkey::transfer

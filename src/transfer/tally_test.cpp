@@ -20,6 +20,8 @@ struct Content {
   DeadLetter dead_letter;
   DeadLetterMember member;
   TokenRecord token;
+  CatalogRecord record;
+  AuditEntry entry;
 };
 
 Content make_content() {
@@ -41,6 +43,8 @@ Summary summary_of(Content content) {
   tally.add_dead_letter(content.dead_letter);
   tally.add_member(content.member, content.dead_letter);
   tally.add_token(content.token);
+  tally.add_record(content.record);
+  tally.add_audit(content.entry);
   return tally.finish();
 }
 
@@ -159,6 +163,26 @@ const std::vector<std::function<void(Content&)>>& changes() {
       [](Content& h) { h.token.created_at = from_ms(1); },
       [](Content& h) { h.token.expires_at = from_ms(0); },
       [](Content& h) { h.token.revoked_at = from_ms(0); },
+      [](Content& h) { h.record.id.kind = RecordKind::schedule; },
+      [](Content& h) { h.record.id.tenant = "x"; },
+      [](Content& h) { h.record.id.name = "x"; },
+      [](Content& h) { h.record.version = 2; },
+      [](Content& h) { h.record.change = 1; },
+      [](Content& h) { h.record.source = RecordSource::config; },
+      [](Content& h) { h.record.body = "x"; },
+      [](Content& h) { h.record.is_retired = true; },
+      [](Content& h) { h.record.is_deleted = true; },
+      [](Content& h) { h.record.updated_at = from_ms(1); },
+      [](Content& h) { h.record.updated_by = "x"; },
+      [](Content& h) { h.entry.id = id_of(3); },
+      [](Content& h) { h.entry.at = from_ms(1); },
+      [](Content& h) { h.entry.actor = "x"; },
+      [](Content& h) { h.entry.action = "x"; },
+      [](Content& h) { h.entry.subject_kind = "x"; },
+      [](Content& h) { h.entry.subject = "x"; },
+      [](Content& h) { h.entry.tenant = "x"; },
+      [](Content& h) { h.entry.before = "x"; },
+      [](Content& h) { h.entry.after = "x"; },
   };
   return all;
 }

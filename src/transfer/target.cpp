@@ -30,13 +30,15 @@ constexpr const char* kLock =
     "LOCK TABLE latchkey.runs, latchkey.blocks, latchkey.outcomes, latchkey.settlements, latchkey.states, "
     "latchkey.keys, latchkey.waits, latchkey.duplicates, latchkey.dead_letters, latchkey.dead_letter_members, "
     "latchkey.dead_letter_steps, "
-    "latchkey.tokens IN SHARE ROW EXCLUSIVE MODE";
+    "latchkey.tokens, latchkey.catalog, latchkey.audit IN SHARE ROW EXCLUSIVE MODE";
 // Revoked tokens count as content, because the file's token would be valid again.
 constexpr const char* kContents =
     "SELECT coalesce(string_agg(name, ', '), '') FROM ("
     "SELECT 'runs' AS name WHERE EXISTS (SELECT FROM latchkey.runs) "
     "UNION ALL SELECT 'keys' WHERE EXISTS (SELECT FROM latchkey.keys) "
     "UNION ALL SELECT 'dead letters' WHERE EXISTS (SELECT FROM latchkey.dead_letters) "
+    "UNION ALL SELECT 'records of the catalog' WHERE EXISTS (SELECT FROM latchkey.catalog) "
+    "UNION ALL SELECT 'audit entries' WHERE EXISTS (SELECT FROM latchkey.audit) "
     "UNION ALL SELECT 'tokens' WHERE EXISTS (SELECT FROM latchkey.tokens t WHERE t.revoked_at IS NOT NULL OR NOT "
     "EXISTS (SELECT FROM unnest($1, $2) AS known(id, hash) WHERE known.id = t.id AND known.hash = t.secret_hash))) "
     "found";

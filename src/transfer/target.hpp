@@ -49,6 +49,8 @@ class Target {
   void read_dead_letters(StoreVisitor& into);
   void read_members(const DeadLetter& dead_letter, StoreVisitor& into);
   void read_tokens(StoreVisitor& into);
+  void read_catalog(StoreVisitor& into);
+  void read_audit(StoreVisitor& into);
   Counts count_rows();
 
   migrate::PgHandle handle_;
@@ -66,6 +68,8 @@ class Writer final : public StoreVisitor {
   void add_dead_letter(const DeadLetter& dead_letter) override;
   void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) override;
   void add_token(const TokenRecord& token) override;
+  void add_record(const CatalogRecord& record) override;
+  void add_audit(const AuditEntry& entry) override;
   // Writes the rest, after everything was added.
   void flush();
 
@@ -82,6 +86,9 @@ class Writer final : public StoreVisitor {
   void write_waits();
   void write_members();
   void write_steps();
+  // target_catalog.cpp
+  void write_records();
+  void write_audit();
   void note_tenant(const std::string& tenant);
 
   Target& target_;
@@ -89,6 +96,9 @@ class Writer final : public StoreVisitor {
   std::size_t bytes_ = 0;  // of their inputs and results
   std::vector<Wait> waits_;
   std::vector<Member> members_;
+  std::vector<CatalogRecord> records_;
+  std::vector<AuditEntry> audit_;
+  std::size_t catalog_bytes_ = 0;     // of records_ and audit_
   std::vector<std::string> tenants_;  // recorded in the database; sorted
 };
 

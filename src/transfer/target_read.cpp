@@ -133,6 +133,8 @@ Counts Target::count_rows() {
   counts.members = count("dead_letter_members");
   counts.steps = count("dead_letter_steps");
   counts.tokens = count("tokens");
+  counts.records = count("catalog");
+  counts.audit = count("audit");
   return counts;
 }
 
@@ -141,6 +143,8 @@ Summary Target::read_back() {
   read_runs(tally);
   read_dead_letters(tally);
   read_tokens(tally);
+  read_catalog(tally);
+  read_audit(tally);
   read_waits(tally);
   Summary summary = tally.finish();
   summary.counts = count_rows();

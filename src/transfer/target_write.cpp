@@ -189,6 +189,8 @@ void Writer::flush() {
   write_runs();
   write_waits();
   write_members();
+  write_records();
+  write_audit();
 }
 
 }  // namespace latchkey::transfer

@@ -51,6 +51,14 @@ class CountingVisitor final : public StoreVisitor {
     tally_.add_token(token);
     if (writer_) writer_->add_token(token);
   }
+  void add_record(const CatalogRecord& record) override {
+    tally_.add_record(record);
+    if (writer_) writer_->add_record(record);
+  }
+  void add_audit(const AuditEntry& entry) override {
+    tally_.add_audit(entry);
+    if (writer_) writer_->add_audit(entry);
+  }
   Summary finish() {
     if (writer_) writer_->flush();
     return tally_.finish();

@@ -58,6 +58,17 @@ void walk_dead_letters(OperatorStore& store, StoreVisitor& into) {
   } while (!query.cursor.empty());
 }
 
+void walk_catalog(Catalog& catalog, StoreVisitor& into) {
+  for (const CatalogRecord& record : require(catalog.list_records({.kinds = {}, .with_deleted = true})))
+    into.add_record(record);
+  AuditQuery query{.tenant = {}, .limit = kPage};
+  do {
+    const AuditPage page = require(catalog.list_audit(query));
+    for (const AuditEntry& entry : page.entries) into.add_audit(entry);
+    query.cursor = page.next;
+  } while (!query.cursor.empty());
+}
+
 }  // namespace
 
 void walk(Store& store, StoreVisitor& into) {
@@ -66,6 +77,7 @@ void walk(Store& store, StoreVisitor& into) {
   auto tokens = require(store.list_tokens());
   std::ranges::sort(tokens, {}, &TokenRecord::id);  // by bytes, because collations of databases differ
   for (const TokenRecord& token : tokens) into.add_token(token);
+  walk_catalog(store, into);
 }
 
 }  // namespace latchkey::transfer

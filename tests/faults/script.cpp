@@ -15,7 +15,10 @@ Digest hash_of(const std::string& function, const std::string& key) {
 void Script::run() {
   retry_then_complete();
   // Actions on dead letters block; with a writer thread on a dead disk they would not return.
-  if (walk_.shape != Shape::threaded) dead_letter();
+  if (walk_.shape != Shape::threaded) {
+    dead_letter();
+    catalog();
+  }
   jobs_in_a_chain();
   transactional_effect();
   many_keys();
@@ -123,6 +126,47 @@ void Script::resolve(Uuid dead_letter, RunId run) {
   ASSERT_TRUE(found);
   EXPECT_EQ(found->status(), Status::completed);
   done_["b"] = "by hand";
+}
+
+RecordsWritten Script::write(const CatalogChange& change) {
+  for (int tries = 0; tries < 5; ++tries) {
+    const auto written = walk_.store->write_records(change);
+    if (walk_.disk.is_dead()) walk_.crash();
+    if (written) {
+      EXPECT_TRUE(std::holds_alternative<RecordsWritten>(*written)) << "the same write again is no conflict";
+      return std::get<RecordsWritten>(*written);
+    }
+    EXPECT_TRUE(facts(written.error().code).retryable) << to_string(written.error());
+    walk_.clock.advance(2s);
+  }
+  throw std::runtime_error("no answer to a catalog change");
+}
+
+// However often a change is sent, it is applied once: its records, their versions and its audit entries.
+void Script::catalog() {
+  const RecordName f{RecordKind::function, "", "f"}, paused{RecordKind::function_pause, "acme", "f"};
+  const auto put = [](const RecordName& id, const std::string& body, std::uint64_t expected) {
+    return RecordWrite{.id = id, .write = PutRecord{.body = body}, .expected = expected, .action = "put"};
+  };
+  EXPECT_EQ(write({{put(f, "{}", 0), put(paused, "{}", 0)}, "pat"}).versions, (std::vector<std::uint64_t>{1, 1}));
+  EXPECT_EQ(write({{put(f, "{\"timeout\":\"1s\"}", 1)}, "pat"}).versions, (std::vector<std::uint64_t>{2}));
+  const RecordWrite erase{.id = paused, .write = DeleteRecord{}, .expected = 1, .action = "delete"};
+  EXPECT_EQ(write({{erase}, "pat"}).catalog_version, 3u);
+  walk_.ask<std::monostate>([](Store& store, Done<std::monostate> done) {
+    store.add_audit({{.action = "token.revoke", .subject = "t"}}, std::move(done));
+  });
+  EXPECT_EQ(walk_.read([](Store& store) { return store.catalog_version(); }), 3u);
+  const auto records = walk_.read([](Store& store) { return store.list_records({.kinds = {}, .with_deleted = true}); });
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].version, 2u);
+  EXPECT_EQ(records[0].body, "{\"timeout\":\"1s\"}");
+  EXPECT_TRUE(records[1].is_deleted);
+  std::map<std::string, int> actions;
+  for (const AuditEntry& entry : walk_.read([](Store& store) { return store.list_audit({}); }).entries)
+    actions[entry.action] += 1;
+  EXPECT_EQ(actions["put"], 3);
+  EXPECT_EQ(actions["delete"], 1);
+  EXPECT_GE(actions["token.revoke"], 1) << "a repeat of an entry is another entry";
 }
 
 void Script::jobs_in_a_chain() {

@@ -29,6 +29,9 @@ class Script {
   void retry_then_complete();
   void dead_letter();
   void resolve(Uuid dead_letter, RunId run);
+  void catalog();
+  // Sent again until it is accepted.
+  RecordsWritten write(const CatalogChange& change);
   void jobs_in_a_chain();
   void transactional_effect();
   void many_keys();

@@ -46,7 +46,8 @@ TEST_F(SqlHostile, TenantSeesItsOwnRowsOnly) {
 // No right is granted on any column. A policy alone would still allow EXPLAIN and its estimates.
 TEST_F(SqlHostile, EngineTablesAreDenied) {
   Sql believed = service("acme"), bound = connect(bound_role("acme"));
-  for (const char* table : {"keys", "settlements", "tokens", "batches", "place", "latches", "tenant_roles"}) {
+  for (const char* table :
+       {"keys", "settlements", "tokens", "batches", "place", "latches", "tenant_roles", "catalog", "audit"}) {
     const std::string name = std::string("latchkey.") + table;
     std::vector<std::string> tries{"SELECT FROM " + name, "SELECT count(*) FROM " + name, "EXPLAIN SELECT FROM " + name,
                                    "TABLE " + name, "COPY " + name + " TO STDOUT"};

@@ -73,6 +73,15 @@ void SqlServer::expect_serves(Store& store, const std::string& prefix) {
     EXPECT_TRUE(moved.value()->members.at(0).changed);
     EXPECT_TRUE(store.acknowledge(tenant, *failed.dead_letter, "ann").value()->acknowledged_at);
     EXPECT_TRUE(std::get<Moved>(verbs.move({tenant, job.id(), CancelByHand{}})).changed);
+
+    const RecordName pause{RecordKind::function_pause, tenant, "f"};
+    const CatalogChange change{{{.id = pause, .write = PutRecord{.body = "{}"}, .expected = 0, .action = "pause"}},
+                               "a"};
+    EXPECT_TRUE(std::holds_alternative<RecordsWritten>(store.write_records(change).value()));
+    EXPECT_TRUE(store.find_record(pause).value());
+    EXPECT_GT(store.catalog_version().value(), 0u);
+    EXPECT_FALSE(store.list_records({}).value().empty());
+    EXPECT_EQ(store.list_audit({.tenant = tenant}).value().entries.size(), 1u);
   }
   EXPECT_EQ(store.list({.tenant = prefix + "unused"}).value().runs.size(), 0u);
   TokenRecord token{.id = prefix + "token", .name = "n", .role = Role::service, .tenants = {"acme"}};

@@ -115,6 +115,15 @@ TEST_F(SqlSelfTest, FindsEveryFault) {
       << "for writes too";
   EXPECT_EQ(problems_after("ALTER POLICY engine ON latchkey.runs USING (false)"), changed("runs", "engine"));
   EXPECT_EQ(problems_after("ALTER POLICY engine ON latchkey.runs WITH CHECK (false)"), changed("runs", "engine"));
+  EXPECT_EQ(problems_after("ALTER POLICY purge ON latchkey.audit USING (true)"), changed("audit", "purge"));
+  EXPECT_EQ(problems_after("DROP POLICY purge ON latchkey.audit"),
+            "table latchkey.audit does not protect recent entries from the engine; ");
+  EXPECT_EQ(problems_after("DROP POLICY engine ON latchkey.audit"),
+            "table latchkey.audit has no policy for the engine; ");
+  for (const char* table : {"catalog", "audit"})
+    EXPECT_EQ(problems_after(std::string("CREATE POLICY tenant ON latchkey.") + table +
+                             " FOR SELECT USING (tenant = (SELECT latchkey.current_tenant()))"),
+              changed(table, "tenant"));
   EXPECT_EQ(problems_after("DROP POLICY tenant ON latchkey.runs"),
             "table latchkey.runs is read by tenants and has no policy for them; ");
   // Rights on tables, views, columns, sequences and the schema.
@@ -140,6 +149,10 @@ TEST_F(SqlSelfTest, FindsEveryFault) {
   }
   EXPECT_EQ(problems_after("GRANT TRUNCATE ON latchkey.runs TO latchkey_engine"),
             "role latchkey_engine has the right to TRUNCATE on latchkey.runs; ");
+  EXPECT_EQ(problems_after("GRANT UPDATE ON latchkey.audit TO latchkey_engine"),
+            "role latchkey_engine has the right to UPDATE on latchkey.audit; ");
+  EXPECT_EQ(problems_after("GRANT DELETE ON latchkey.catalog TO latchkey_engine"),
+            "role latchkey_engine has the right to DELETE on latchkey.catalog; ");
   EXPECT_EQ(problems_after("GRANT CREATE ON SCHEMA latchkey TO PUBLIC"),
             "role PUBLIC may make things in the schema latchkey; ");
   for (const char* what : {"INSERT ON latchkey.keys", "UPDATE (seq) ON latchkey.keys", "SELECT ON latchkey.keys"})

@@ -48,6 +48,14 @@ class SqlHostile : public SqlTest {
               "INSERT INTO latchkey.tokens VALUES ('" +
               tenant + "', '', '', 0, '" + tenant +
               "', 0);"
+              "INSERT INTO latchkey.catalog (kind, tenant, name, version, change, source, is_retired, is_deleted, "
+              "updated_at, updated_by, body) VALUES ('function_pause', '" +
+              tenant + "', '" + tenant + "', 1, 1, 'api', false, false, 0, '" + tenant +
+              "-admin', '{}');"
+              "INSERT INTO latchkey.audit VALUES (" +
+              number + ", gen_random_uuid(), 0, '" + tenant + "-admin', 'pause', 'function', '" + tenant + "', '" +
+              tenant +
+              "', '', '{}');"
               "INSERT INTO latchkey.tenant_roles VALUES ('" +
               tenant + "-role', '" + tenant +
               "');"

@@ -66,6 +66,18 @@ void MoveTest::fill_dead_letters(Store& store) {
   ASSERT_TRUE(store.revoke_token("aa00000000000000").value());
 }
 
+void MoveTest::fill_catalog(Store& store) {
+  const RecordName shared{RecordKind::function, "", "f"}, paused{RecordKind::function_pause, "acme", "f"};
+  const auto change = [&](const RecordName& id, std::variant<PutRecord, DeleteRecord> write) {
+    ASSERT_TRUE(
+        store.write_records({{{.id = id, .write = std::move(write), .expected = {}, .action = "change"}}, "ann"}));
+  };
+  change(shared, PutRecord{.source = RecordSource::config, .body = "{\"http\": \"http://x/\xc3\xa9\"}"});
+  change(shared, PutRecord{.source = RecordSource::config, .body = "{}", .is_retired = true});
+  change(paused, PutRecord{.body = "{}"});
+  change(paused, DeleteRecord{});
+}
+
 RunId MoveTest::fill_given_back(Store& store) {
   Verbs verbs(store);
   ClaimRequest lock = claim_of("given back", Guard::while_running);
@@ -123,6 +135,7 @@ Filled MoveTest::fill(int many) {
   patient.retry = {.retries = 2, .jitter = Jitter::percent, .jitter_percent = 7, .schedule = {std::chrono::hours{1}}};
   settle(store, as<Won>(verbs.claim(patient)), retryable("later"));
   fill_dead_letters(store);
+  fill_catalog(store);
   filled.given_back = fill_given_back(store);
 
   as<Enqueued>(verbs.enqueue(job_of("first", "acme")));

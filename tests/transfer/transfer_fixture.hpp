@@ -75,6 +75,8 @@ class MoveTest : public CliTest {
   // Creates runs in every state, for two tenants, with dead letters, tokens and waiting jobs.
   Filled fill(int many = 0);
   void fill_dead_letters(Store& store);
+  // Creates records, one of them deleted, with their audit entries.
+  void fill_catalog(Store& store);
   // Creates a key that an operator pointed back to an older run.
   RunId fill_given_back(Store& store);
   void fill_many(Store& store, int many);

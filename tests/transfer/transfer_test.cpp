@@ -24,6 +24,8 @@ TEST_F(MoveTest, CopyEqualsTheFile) {
   EXPECT_EQ(counts.members, 5u) << "two generations of one run, and three more runs";
   EXPECT_EQ(counts.steps, 1u);
   EXPECT_EQ(counts.tokens, 2u);
+  EXPECT_EQ(counts.records, 2u);
+  EXPECT_EQ(counts.audit, 4u);
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.tenants"), "2");
 
   // The store's interface, as a server uses it, gives the same summary.
@@ -32,6 +34,7 @@ TEST_F(MoveTest, CopyEqualsTheFile) {
   EXPECT_EQ(after.runs, before.runs);
   EXPECT_EQ(after.dead_letters, before.dead_letters);
   EXPECT_EQ(after.tokens, before.tokens);
+  EXPECT_EQ(after.catalog, before.catalog);
   EXPECT_EQ(after.runs, moved->source.runs);
   EXPECT_EQ(after.counts.keys, before.counts.keys);
 }
@@ -108,6 +111,35 @@ TEST_F(MoveTest, WorkContinuesInTheCopy) {
   call.input = "{}";
   call.claim = filled.call;
   EXPECT_EQ(as<Enqueued>(verbs.enqueue(call)).run.id(), filled.called);
+}
+
+TEST_F(MoveTest, CatalogVersionsGoOnRising) {
+  fill();
+  ASSERT_TRUE(move());
+  const auto copy = open_copy();
+  EXPECT_EQ(copy->catalog_version().value(), 4u);
+  const RecordName paused{RecordKind::function_pause, "acme", "f"};
+  const auto reply = copy->write_records({{{.id = paused, .write = PutRecord{.body = "{}"}, .expected = 0}}, "ann"});
+  EXPECT_EQ(std::get<RecordsWritten>(reply.value()).versions, std::vector<std::uint64_t>{3});
+  EXPECT_EQ(copy->catalog_version().value(), 5u);
+}
+
+// Another store's functions must not be mixed with these.
+TEST_F(MoveTest, DatabaseWithACatalogIsRefused) {
+  fill();
+  {
+    const auto other = open_copy();
+    ASSERT_TRUE(other->write_records({{{.id = {RecordKind::function, "", "other"},
+                                        .write = PutRecord{.body = "{}"},
+                                        .expected = {},
+                                        .action = "put"}},
+                                      "ben"}));
+  }
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY);
+  ask("DELETE FROM latchkey.catalog");
+  EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY) << "its audit log is still there";
+  ask("DELETE FROM latchkey.audit");
+  EXPECT_TRUE(move());
 }
 
 TEST_F(MoveTest, FencesAndIdsContinueToRise) {

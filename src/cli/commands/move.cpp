@@ -51,7 +51,9 @@ std::vector<Named> name_counts(const Counts& counts) {
                              {"dead letters", "dead_letters", counts.dead_letters},
                              {"their members", "dead_letter_members", counts.members},
                              {"their steps", "dead_letter_steps", counts.steps},
-                             {"tokens", "tokens", counts.tokens}});
+                             {"tokens", "tokens", counts.tokens},
+                             {"records of the catalog", "records", counts.records},
+                             {"audit entries", "audit_entries", counts.audit}});
   return named;
 }
 

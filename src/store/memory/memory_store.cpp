@@ -2,6 +2,7 @@
 
 #include "store/apply.hpp"
 #include "store/listing.hpp"
+#include "store/memory/memory_catalog.hpp"
 
 namespace latchkey {
 namespace {
@@ -48,7 +49,11 @@ void MemoryStore::sweep(std::uint32_t limit, Done<Swept> done) {
   apply(std::move(done), [&](Applying with) { return apply_sweep(with, limit); });
 }
 void MemoryStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
-  apply(std::move(done), [&](Applying with) { return apply_purge(with, retention, limit); });
+  apply(std::move(done), [&](Applying with) {
+    Swept swept = apply_purge(with, retention, limit);
+    swept.more |= purge_audit(tables_, oldest_audit(retention, with.now), limit);
+    return swept;
+  });
 }
 void MemoryStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) {
   apply(std::move(done), [&](Applying) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/random.hpp"
+#include "store/catalog_change.hpp"
 #include "store/ready_index.hpp"
 #include "store/tables.hpp"
 
@@ -55,6 +56,9 @@ class MemoryTables final : public Tables {
   };
   std::map<Uuid, StoredDeadLetter> dead_letters;
   std::map<std::string, TokenRecord> tokens;
+  CatalogRecords records;
+  std::uint64_t catalog_version = 0;
+  std::map<AuditPosition, AuditEntry> audit;
 
  private:
   Random& random_;

@@ -1,6 +1,10 @@
 // Reads, each in a transaction on a connection of the read pool, with a time limit.
+#include <algorithm>
+
+#include "store/catalog_change.hpp"
 #include "store/listing.hpp"
 #include "store/packing.hpp"
+#include "store/postgres/catalog_columns.hpp"
 #include "store/postgres/dead_letter_columns.hpp"
 #include "store/postgres/pg_list.hpp"
 #include "store/postgres/pg_store.hpp"
@@ -136,6 +140,60 @@ Result<std::vector<TokenRecord>> PostgresStore::list_tokens() {
     std::vector<TokenRecord> tokens;
     for (int row = 0; row < rows.size(); ++row) tokens.push_back(read_token(rows, row));
     return tokens;
+  });
+}
+
+Result<std::vector<CatalogRecord>> PostgresStore::list_records(const RecordQuery& query) {
+  Column kinds{Type::text};
+  for (const RecordKind kind : query.kinds) kinds.add(to_string(kind));
+  const Params params = Params()
+                            .add(static_cast<std::int64_t>(query.changed_after))
+                            .add(query.with_deleted)
+                            .add(query.kinds.empty())
+                            .add(kinds);
+  try {
+    return read([&](ReadTransaction& reading) {
+      const Rows rows = reading.run(std::nullopt, {sql().list_records, params});
+      std::vector<CatalogRecord> records;
+      for (int row = 0; row < rows.size(); ++row) records.push_back(read_record(rows, row));
+      std::ranges::sort(records, {}, &CatalogRecord::id);
+      return records;
+    });
+  } catch (const TablesError& error) {
+    return fail(error.code, error.what());
+  }
+}
+
+Result<std::optional<CatalogRecord>> PostgresStore::find_record(const RecordName& id) {
+  return read([&](ReadTransaction& reading) -> std::optional<CatalogRecord> {
+    const auto column = [](std::string_view text) { return Column{Type::text}.add(text); };
+    const Rows rows = reading.run(
+        std::nullopt,
+        {sql().find_records, Params().add(column(to_string(id.kind))).add(column(id.tenant)).add(column(id.name))});
+    if (rows.empty() || rows.boolean(0, 7)) return std::nullopt;
+    return read_record(rows, 0);
+  });
+}
+
+Result<std::uint64_t> PostgresStore::catalog_version() {
+  return read([&](ReadTransaction& reading) {
+    return static_cast<std::uint64_t>(reading.run(std::nullopt, {sql().catalog_version, {}}).integer(0, 0));
+  });
+}
+
+Result<AuditPage> PostgresStore::list_audit(const AuditQuery& query) {
+  const auto from = read_audit_cursor(query.cursor);
+  if (!from) return std::unexpected(bad_cursor());
+  return read([&](ReadTransaction& reading) {
+    const Rows rows = reading.run(std::nullopt, {sql().list_audit, audit_params(query, from->at_ms, from->counter)});
+    AuditPage page;
+    for (int row = 0; row < rows.size(); ++row) {
+      if (page.entries.size() == query.limit || !rows.boolean(row, 9)) break;
+      page.entries.push_back(read_audit_entry(rows, row));
+    }
+    if (static_cast<int>(page.entries.size()) < rows.size() && !page.entries.empty())
+      page.next = write_audit_cursor(audit_position(page.entries.back()));
+    return page;
   });
 }
 

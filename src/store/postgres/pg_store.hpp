@@ -112,6 +112,13 @@ class PostgresStore final : public Store {
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;
 
+  Result<ChangeReply> write_records(const CatalogChange& change) override;
+  Result<std::vector<CatalogRecord>> list_records(const RecordQuery& query) override;
+  Result<std::optional<CatalogRecord>> find_record(const RecordName& id) override;
+  Result<std::uint64_t> catalog_version() override;
+  void add_audit(std::vector<AuditEntry> entries, Done<std::monostate> done) override;
+  Result<AuditPage> list_audit(const AuditQuery& query) override;
+
  private:
   using Batch = std::vector<std::unique_ptr<PgCommand>>;
 

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "base/assert.hpp"
+#include "store/postgres/pg_catalog.hpp"
 #include "store/postgres/pg_store.hpp"
 #include "store/postgres/statements.hpp"
 
@@ -298,6 +299,8 @@ void PostgresStore::purge(Retention retention, std::uint32_t limit, Done<Swept> 
         const bool more = static_cast<PgTables&>(with.tables).erase_old_batches(with.now - kBatchRetention);
         Swept swept = apply_purge(with, retention, limit);
         swept.more |= more;
+        swept.more |=
+            PgCatalogRows(static_cast<PgTables&>(with.tables)).purge_audit(oldest_audit(retention, with.now), limit);
         return swept;
       });
 }
@@ -340,6 +343,27 @@ Result<std::monostate> PostgresStore::add_token(const TokenRecord& token) {
 Result<bool> PostgresStore::revoke_token(const std::string& id) {
   return call<bool>(
       kNoPlan, with_lock_retry([id](PgTables& tables, Applying with) { return tables.revoke_token(id, with.now); }));
+}
+Result<ChangeReply> PostgresStore::write_records(const CatalogChange& change) {
+  if (auto fault = find_fault(change)) return std::unexpected(*std::move(fault));
+  return call<ChangeReply>(kNoPlan, with_lock_retry([&change](PgTables& tables, Applying with) {
+                             PgCatalogRows rows(tables);
+                             return apply_change(rows, change, with.now);
+                           }));
+}
+void PostgresStore::add_audit(std::vector<AuditEntry> entries, Done<std::monostate> done) {
+  if (auto fault = find_fault(entries)) return done(std::unexpected(*std::move(fault)));
+  const auto shared = share(std::move(entries));
+  std::size_t bytes = 0;
+  for (const AuditEntry& entry : *shared) bytes += entry.before.size() + entry.after.size();
+  submit(
+      std::move(done), [shared](ReadSet& read_set) { read_set.counters += shared->size(); },
+      [shared](Applying with) {
+        PgCatalogRows rows(static_cast<PgTables&>(with.tables));
+        apply_audit(rows, *shared, with.now);
+        return std::monostate{};
+      },
+      {.bytes = bytes});
 }
 
 }  // namespace latchkey

@@ -1,6 +1,7 @@
 #include "store/postgres/statements.hpp"
 
 #include "store/postgres/batch.sql.hpp"
+#include "store/postgres/catalog.sql.hpp"
 #include "store/postgres/columns.sql.hpp"
 #include "store/postgres/dead_letters.sql.hpp"
 #include "store/postgres/duplicates.sql.hpp"
@@ -14,8 +15,8 @@
 namespace latchkey::pg {
 
 const NamedSql& named_sql() {
-  static const NamedSql all({files::batch, files::columns, files::duplicates, files::dead_letters, files::load,
-                             files::presence, files::purge, files::reads, files::server, files::writes});
+  static const NamedSql all({files::batch, files::catalog, files::columns, files::duplicates, files::dead_letters,
+                             files::load, files::presence, files::purge, files::reads, files::server, files::writes});
   return all;
 }
 

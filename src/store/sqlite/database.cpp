@@ -6,13 +6,14 @@
 #include <utility>
 
 #include "store/named_sql.hpp"
+#include "store/sqlite/catalog.sql.hpp"
 #include "store/sqlite/statements.sql.hpp"
 #include "store/tables.hpp"
 
 namespace latchkey {
 
 std::string_view find_sql(std::string_view name) {
-  static const NamedSql statements({sql::statements});
+  static const NamedSql statements({sql::statements, sql::catalog});
   return statements.find(name);
 }
 

@@ -4,6 +4,7 @@
 
 #include <mutex>
 
+#include "store/catalog_change.hpp"
 #include "store/sqlite/key_pages.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
@@ -23,6 +24,10 @@ class SqliteReader {
   std::uint64_t count_unacknowledged_dead_letters();
   std::vector<DeadLetterMember> list_members(Uuid dead_letter, std::uint32_t limit, MemberPosition after);
   std::vector<TokenRecord> list_tokens();
+  // catalog_rows.cpp
+  std::vector<CatalogRecord> list_records(const RecordQuery& query);
+  std::optional<CatalogRecord> find_record(const RecordName& id);
+  AuditPage list_audit(const AuditQuery& query, const AuditPosition& from);
 
  private:
   // Seqs below `before`, newest first, that may match the query. Each run is checked when it is read.

@@ -12,6 +12,7 @@
 #include "base/assert.hpp"
 #include "base/seeded_bug.hpp"
 #include "store/apply.hpp"
+#include "store/sqlite/catalog_schema.sql.hpp"
 #include "store/sqlite/schema.sql.hpp"
 #include "store/sqlite/transfer_status.hpp"
 
@@ -41,22 +42,31 @@ std::unique_ptr<Database> open_writer(const SqliteSettings& settings, int* wal_p
   return database;
 }
 
+// A file that an earlier version made has no tables for the catalog. That version can still open it afterwards.
+void add_catalog(Database& database) {
+  Statement exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_catalog'");
+  if (exists.step()) return;
+  exists.reset();
+  database.execute("BEGIN IMMEDIATE;" + std::string(sql::catalog_schema) + "COMMIT");
+}
+
 void create_or_check(Database& database, bool opens_transferred) {
   Statement exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
   if (!exists.step()) {
     exists.reset();
-    database.execute("BEGIN IMMEDIATE;" + std::string(sql::schema) + "COMMIT");
+    database.execute("BEGIN IMMEDIATE;" + std::string(sql::schema) + std::string(sql::catalog_schema) + "COMMIT");
     return;
   }
   exists.reset();
   Statement format = database.prepare(find_sql("read_format"));
   const std::int64_t found = format.step() ? format.integer(0) : 0;
   format.reset();
-  if (found == kTransferredFormat && opens_transferred) return;
+  if (found == kTransferredFormat && opens_transferred) return add_catalog(database);
   if (found == kTransferredFormat)
     throw TablesError(Code::STORE_MOVED, describe(find_transfer_status(database).value()));
   if (found != kStoreFormat)
     throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
+  add_catalog(database);
 }
 
 }  // namespace
@@ -144,6 +154,7 @@ void SqliteStore::publish_open_runs() {
   const auto deadline = tables_ ? tables_->next_deadline() : std::nullopt;
   next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
   if (!tables_) return;
+  catalog_version_ = tables_->state().catalog;
   const std::lock_guard lock(open_runs_mutex_);
   open_runs_ = tables_->count_open();
 }

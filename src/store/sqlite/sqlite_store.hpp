@@ -87,6 +87,13 @@ class SqliteStore final : public Store {
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;
 
+  Result<ChangeReply> write_records(const CatalogChange& change) override;
+  Result<std::vector<CatalogRecord>> list_records(const RecordQuery& query) override;
+  Result<std::optional<CatalogRecord>> find_record(const RecordName& id) override;
+  Result<std::uint64_t> catalog_version() override { return catalog_version_.load(); }
+  void add_audit(std::vector<AuditEntry> entries, Done<std::monostate> done) override;
+  Result<AuditPage> list_audit(const AuditQuery& query) override;
+
   // Implements `transactional` effects: if the fence is current, calls `effect` on the writer's connection, in a
   // savepoint of the transaction that settles the attempt. If it throws, only its own writes are rolled back and the
   // attempt fails.
@@ -164,6 +171,7 @@ class SqliteStore final : public Store {
   bool sync_failed_ = false;                     // the sync of a checkpoint failed, and the log is not durable yet
   int wal_pages_ = 0;                            // in the log after the last commit
   std::atomic<std::int64_t> next_deadline_ms_;
+  std::atomic<std::uint64_t> catalog_version_{0};  // as of the latest batch
   std::mutex open_runs_mutex_;
   StoreStats open_runs_;  // as of the latest batch
   std::thread thread_;

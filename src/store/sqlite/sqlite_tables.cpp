@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/seeded_bug.hpp"
+#include "store/sqlite/catalog_rows.hpp"
 
 namespace latchkey {
 namespace {
@@ -63,7 +64,8 @@ void SqliteTables::load() {
             .listed = read_state.integer(3),
             .batch = read_state.integer(4),
             .clock_mark = from_ms(read_state.integer(5)),
-            .purged = read_state.integer(6)};
+            .purged = read_state.integer(6),
+            .catalog = read_catalog_version(database_)};
   read_state.run();
   committed_ = state_;
   filter_.reset(static_cast<std::size_t>(state_.merged));

@@ -28,6 +28,7 @@ struct StateRow {
   std::int64_t batch = 0;
   Instant clock_mark;
   Seq purged = 0;
+  std::uint64_t catalog = 0;  // its version; the tables have it, not lk_state
 };
 
 // The cached numbers of scopes. The writer's tables and the reader have one each.
@@ -75,6 +76,8 @@ class SqliteTables final : public Tables {
   // Merges all fresh keys in its own transactions. To be called before the store is closed.
   void merge_all(Instant now);
 
+  // For reads in the open transaction.
+  Database& database() { return database_; }
   // Executes other writes of Latchkey in the open transaction.
   std::monostate change(const std::function<void(Database&)>& write);
   std::optional<DeadLetter> acknowledge(const std::optional<std::string>& tenant, Uuid id, const std::string& actor,
@@ -82,6 +85,8 @@ class SqliteTables final : public Tables {
   // Executes the user's writes in a savepoint of the open transaction. If they throw, only the savepoint is rolled back
   // and the ending is a Fail. The user's statements cannot use Latchkey's tables or end the transaction.
   Ending in_savepoint(const std::function<Ending(sqlite3*)>& effect);
+
+  void set_catalog_version(std::uint64_t version) { state_.catalog = version; }
 
   const StateRow& state() const { return state_; }
   std::optional<Instant> next_deadline() const { return ready_index_.next_deadline(); }

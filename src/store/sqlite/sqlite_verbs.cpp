@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "store/apply.hpp"
 #include "store/listing.hpp"
+#include "store/sqlite/catalog_rows.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/token_rows.hpp"
 
@@ -150,7 +151,11 @@ void SqliteStore::sweep(std::uint32_t limit, Done<Swept> done) {
   submit(std::move(done), [limit](Applying with) { return apply_sweep(with, limit); });
 }
 void SqliteStore::purge(Retention retention, std::uint32_t limit, Done<Swept> done) {
-  submit(std::move(done), [retention, limit](Applying with) { return apply_purge(with, retention, limit); });
+  submit(std::move(done), [this, retention, limit](Applying with) {
+    Swept swept = apply_purge(with, retention, limit);
+    swept.more |= SqliteCatalogRows(*tables_).purge_audit(oldest_audit(retention, with.now), limit);
+    return swept;
+  });
 }
 void SqliteStore::note_duplicates(std::vector<DuplicateNote> notes, Done<std::monostate> done) {
   submit(std::move(done), [notes = std::move(notes)](Applying with) {
@@ -238,6 +243,33 @@ Result<bool> SqliteStore::revoke_token(const std::string& id) {
     });
     return found;
   });
+}
+
+Result<ChangeReply> SqliteStore::write_records(const CatalogChange& change) {
+  if (auto fault = find_fault(change)) return std::unexpected(*std::move(fault));
+  return call<ChangeReply>([&change, this](Applying with) {
+    SqliteCatalogRows rows(*tables_);
+    return apply_change(rows, change, with.now);
+  });
+}
+Result<std::vector<CatalogRecord>> SqliteStore::list_records(const RecordQuery& query) {
+  return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list_records(query); });
+}
+Result<std::optional<CatalogRecord>> SqliteStore::find_record(const RecordName& id) {
+  return read(&SqliteStore::reader_, [&](SqliteReader& reader) { return reader.find_record(id); });
+}
+void SqliteStore::add_audit(std::vector<AuditEntry> entries, Done<std::monostate> done) {
+  if (auto fault = find_fault(entries)) return done(std::unexpected(*std::move(fault)));
+  submit(std::move(done), [this, entries = std::move(entries)](Applying with) {
+    SqliteCatalogRows rows(*tables_);
+    apply_audit(rows, entries, with.now);
+    return std::monostate{};
+  });
+}
+Result<AuditPage> SqliteStore::list_audit(const AuditQuery& query) {
+  const auto from = read_audit_cursor(query.cursor);
+  if (!from) return std::unexpected(bad_cursor());
+  return read(&SqliteStore::lister_, [&](SqliteReader& reader) { return reader.list_audit(query, *from); });
 }
 
 void SqliteStore::settle_with(SettleRequest request, TransactionalEffect effect, Done<SettleReply> done) {

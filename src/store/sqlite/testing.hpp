@@ -1,13 +1,17 @@
 // For tests of the parts of SqliteTables: a database with the schema and without rows.
 #pragma once
 
+#include "store/sqlite/catalog_schema.sql.hpp"
 #include "store/sqlite/database.hpp"
 #include "store/sqlite/schema.sql.hpp"
 
 namespace latchkey {
 
 struct EmptyDatabase : Database {
-  EmptyDatabase() : Database(":memory:", nullptr, Access::write) { execute(sql::schema); }
+  EmptyDatabase() : Database(":memory:", nullptr, Access::write) {
+    execute(sql::schema);
+    execute(sql::catalog_schema);
+  }
 };
 
 }  // namespace latchkey
