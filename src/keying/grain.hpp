@@ -10,11 +10,10 @@
 // must not share a key. Pure, except that it reads the system's zone files; safe from any thread.
 #pragma once
 
-#include <absl/time/time.h>
-
 #include <string>
 #include <string_view>
 
+#include "base/civil_time.hpp"
 #include "base/error.hpp"
 #include "base/time.hpp"
 
@@ -31,9 +30,6 @@ struct Grain {
 // "5min", "hour", "day", "week", "month"; INVALID_ARGUMENT otherwise.
 Result<Grain> parse_grain(std::string_view text);
 std::string to_string(Grain grain);
-
-// An IANA name such as Europe/Oslo, or UTC; INVALID_ARGUMENT when the system does not know it.
-Result<absl::TimeZone> find_time_zone(std::string_view name);
 
 std::string compute_grain_label(Grain grain, Instant at, absl::TimeZone zone);
 

@@ -54,13 +54,6 @@ TEST(Grain, ReadsWhatItWrites) {
     EXPECT_EQ(parse_grain(text).error().code, Code::INVALID_ARGUMENT) << text;
 }
 
-TEST(TimeZone, RefusesWhatIsNoZoneName) {
-  EXPECT_TRUE(find_time_zone("Etc/GMT+5"));
-  for (const char* name :
-       {"", "Mars/Olympus", "localtime", "/etc/localtime", "../zoneinfo/UTC", "Europe/Oslo\n", "file:UTC"})
-    EXPECT_EQ(find_time_zone(name).error().code, Code::INVALID_ARGUMENT) << name;
-}
-
 // Nanoseconds in 64 bits would overflow at these dates, and two days would share a key.
 TEST(Grain, LabelsDatesFarAway) {
   const auto day = [](const char* at) {
