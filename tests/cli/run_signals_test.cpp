@@ -23,8 +23,8 @@ TEST_F(RunSignals, KillOfOwnerEndsItsProcesses) {
   const auto owner =
       start(run("a", "echo $$; sh -c 'echo $$; exec sleep 1000' & setsid sh -c 'echo $$; exec sleep 1000' & wait",
                 {"--lease", "1s"}));
-  std::vector<std::unique_ptr<Gone>> family;
-  for (int i = 0; i < 3; ++i) family.push_back(std::make_unique<Gone>(std::stoi(owner->read_line())));
+  std::vector<std::unique_ptr<ExitWatch>> family;
+  for (int i = 0; i < 3; ++i) family.push_back(std::make_unique<ExitWatch>(std::stoi(owner->read_line())));
   owner->signal(SIGKILL);
   for (const auto& one : family) EXPECT_TRUE(one->wait());
   EXPECT_EQ(owner->finish(), 137);
@@ -62,7 +62,7 @@ TEST_F(RunSignals, InterruptedCommandUnderHoldLeavesDoubt) {
 
 TEST_F(RunSignals, OwnerPausedPastItsLeaseStopsItsCommand) {
   const auto owner = start(run("a", "echo $$; cat > /dev/null", {"--lease", "1s"}));
-  const Gone command(std::stoi(owner->read_line()));
+  const ExitWatch command(std::stoi(owner->read_line()));
   owner->signal(SIGSTOP);
   EXPECT_EQ(call(run("a", "echo second", {"--wait"})).out, "second\n");
   owner->signal(SIGCONT);
@@ -101,7 +101,7 @@ TEST_F(RunSignals, CommandMayFinishAfterASignal) {
 TEST_F(RunSignals, CommandThatEndedBeforeASignalCompletes) {
   // More than one pipe holds, less than two: the command ends while latchkey waits for a reader of its output.
   const auto owner = start(run("a", "echo $$; read x; head -c 130000 /dev/zero"));
-  const Gone command(std::stoi(owner->read_line()));
+  const ExitWatch command(std::stoi(owner->read_line()));
   owner->write("\n");
   ASSERT_TRUE(command.wait());
   owner->signal(SIGINT);

@@ -268,7 +268,7 @@ TEST_F(RunCommand, BackgroundProcessOutlivesASuccess) {
 
 TEST_F(RunCommand, BackgroundProcessDiesWithAFailure) {
   const auto owner = start(run("a", "sleep 1000 > /dev/null 2>&1 & echo $!; read x; exit 1"));
-  const Gone gone(std::stoi(owner->read_line()));
+  const ExitWatch gone(std::stoi(owner->read_line()));
   EXPECT_EQ(owner->finish(), 1);
   EXPECT_TRUE(gone.wait());
 }

@@ -48,7 +48,7 @@ std::vector<Named> name_counts(const Counts& counts) {
   named.insert(named.end(), {{"keys", "keys", counts.keys},
                              {"waits", "waits", counts.waits},
                              {"suppressed repeats", "suppressed_repeats", counts.duplicates},
-                             {"dead letters", "dead_letters", counts.letters},
+                             {"dead letters", "dead_letters", counts.dead_letters},
                              {"their members", "dead_letter_members", counts.members},
                              {"their steps", "dead_letter_steps", counts.steps},
                              {"tokens", "tokens", counts.tokens}});
