@@ -71,7 +71,7 @@ TEST_F(RunOnceTest, UnconfirmedLeaseIsRetriedUntilPatience) {
   bench.flaky.lose_extends = 1'000'000;
   const auto reply = play(bench, run_once(bench.flaky, bench.clock, bench.random, request, effect, {.patience = 10s}));
   ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().code, Code::WAIT_CANCELLED);
+  EXPECT_EQ(reply.error().code, Code::REPLY_LOST);
   EXPECT_EQ(effect.runs, 0u);
   EXPECT_LT(bench.flaky.extends, 20);
 

@@ -59,7 +59,7 @@ TEST_F(Output, ServerDoesNotNeedStdout) {
   const auto server =
       start_program({"/bin/sh", "-c", "exec \"$0\" serve --listen 127.0.0.1:0 2>&1 > /dev/full", LATCHKEY_BINARY});
   std::string line = server->read_line();
-  EXPECT_THAT(line, HasSubstr("it serves on http://127.0.0.1:"));
+  EXPECT_THAT(line, HasSubstr("serving on http://127.0.0.1:"));
   server->signal(SIGTERM);
   EXPECT_EQ(server->finish(), 0);
 }

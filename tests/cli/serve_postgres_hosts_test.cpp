@@ -139,7 +139,7 @@ TEST_F(ServeAcross, PromotedStandbyHasAllAcknowledgedRuns) {
   EXPECT_GT(std::stoll(member(taken_over, "fence")), std::stoll(member(open, "fence")));
   EXPECT_THAT(complete(open, "too late"), HasSubstr("LEASE_LOST"));
   EXPECT_THAT(complete(taken_over, "of open"), HasSubstr("200 OK"));
-  expect_settled("held", member(open, "id"));
+  expect_settled("open", member(open, "id"));
   EXPECT_EQ(PgClient(standby->url()).ask_one("SELECT count(*) FROM latchkey.runs"), std::to_string(answered + 1));
   stop(*server);
 }

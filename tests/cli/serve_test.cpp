@@ -178,7 +178,7 @@ TEST_F(Serve, RemovedStoreFileStopsWrites) {
   EXPECT_THAT(claim(), HasSubstr("201 Created"));
   server->signal(SIGTERM);
   EXPECT_EQ(server->finish(), 0);
-  EXPECT_THAT(server->err, HasSubstr("was removed; nothing is changed until it is put back"));
+  EXPECT_THAT(server->err, HasSubstr("was removed; changes are refused until it is put back"));
   EXPECT_EQ(call(run("stored", "echo other", {"--quiet"})).out, "out\n");
 }
 
@@ -255,7 +255,7 @@ TEST_F(Serve, UncreatableDataDirectoryIsReported) {
   std::ofstream(file("data")) << "a file";
   const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_EQ(refused.exit, 69);
-  EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_UNAVAILABLE: cannot make the data directory "));
+  EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_UNAVAILABLE: cannot create the data directory "));
 }
 
 }  // namespace

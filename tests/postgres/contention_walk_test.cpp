@@ -41,7 +41,7 @@ SELECT coalesce(string_agg(line, E'\n' ORDER BY line), '') FROM (
 constexpr const char* kMiscounted =
     "SELECT count(*) FROM latchkey.dead_letters l WHERE l.count <> (SELECT count(*) FROM latchkey.dead_letter_members "
     "m "
-    "WHERE m.dead_letter = l.number)";
+    "WHERE m.letter = l.number)";
 
 class ContentionWalk : public PgWalk {
  public:

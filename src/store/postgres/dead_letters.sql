@@ -30,7 +30,7 @@ WHERE number = $1 AND id = $2 AND acknowledged_at IS NULL
 -- Only acknowledged ones. A sub-select looks for each one's first member; a join would read all members.
 DELETE FROM latchkey.dead_letters l
 WHERE l.number = ANY($1) AND l.acknowledged_at IS NOT NULL
-AND (SELECT m.seq FROM latchkey.dead_letter_members m WHERE m.dead_letter = l.number LIMIT 1) IS NULL
+AND (SELECT m.seq FROM latchkey.dead_letter_members m WHERE m.letter = l.number LIMIT 1) IS NULL
 
 -- name: put_member
 INSERT INTO latchkey.dead_letter_members
