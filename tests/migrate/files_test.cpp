@@ -114,7 +114,7 @@ TEST_P(MigrateAccept, AcceptRecordsTheChangedFile) {
   ASSERT_EQ(migrate("up").exit, 1);
   const Answer unasked = migrate("accept", {"1"});
   EXPECT_EQ(unasked.exit, 2);
-  EXPECT_THAT(unasked.err, HasSubstr("takes the up file of 1 as it is now for what was applied"));
+  EXPECT_THAT(unasked.err, HasSubstr("accepts the present up file of 1 as the applied one"));
   const Answer accepted = migrate("accept", {"1", "--yes"});
   EXPECT_EQ(accepted.exit, 0) << accepted.err;
   EXPECT_EQ(accepted.out, "0001_one accepted\n");
