@@ -5,11 +5,12 @@
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_stores.hpp"
 #include "support/postgres/pg_workload_log.hpp"
+#include "support/test_length.hpp"
 
 namespace latchkey {
 namespace {
 
-constexpr std::uint64_t kCuts = 300;
+const std::uint64_t kCuts = repetitions(300);
 constexpr std::uint64_t kSeed = 20261116;
 constexpr Duration kStorePatience = std::chrono::seconds{60};
 // The timeout of a connection without a reply.

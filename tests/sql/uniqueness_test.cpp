@@ -53,6 +53,10 @@ const Twins kTwins[] = {
     {"entities_pkey", "entities", "'acme', 'm', 'e', 'one', 1", "'acme', 'm', 'e', 'two', 2"},
     {"entity_moves_pkey", "entity_moves", "'acme', 'm', 'e', 1, 'a', 's', 't', " LK_ID(1) ", 1",
      "'acme', 'm', 'e', 1, 'b', 't', 'u', " LK_ID(2) ", 2"},
+    {"catalog_pkey", "catalog", "'function', '', 'f', 1, 1, 'api', false, false, 1, 'ada', '{}'",
+     "'function', '', 'f', 2, 2, 'config', true, false, 2, 'bob', '[]'"},
+    {"audit_pkey", "audit", "1, " LK_ID(1) ", 1, 'ada', 'put', 'function', 'f', 'acme', '', '{}'",
+     "1, " LK_ID(2) ", 2, 'bob', 'delete', 'token', 't', 'globex', '{}', ''"},
     {"entity_moves_call", "entity_moves", "'acme', 'm', 'e', 1, 'a', 's', 't', " LK_ID(1) ", 1",
      "'acme', 'm', 'e', 2, 'b', 't', 'u', " LK_ID(1) ", 2"},
 };
@@ -72,6 +76,8 @@ const std::vector<std::string> kStates = [] {
     rows.push_back(kState[0] + both + kState[1]);
   return rows;
 }();
+constexpr const char* kRecord = "'function', '', 'f', 1, 1, 'api', false, false, 1, 'ada', '{}'";
+constexpr const char* kEntry = "1, " LK_ID(1) ", 1, 'ada', 'put', 'function', 'f', '', '', '{}'";
 const std::vector<Misfit> kMisfits{
     // A4: only the known statuses.
     {"states_status_check", "states", kStates[0].c_str(), {kStates[1].c_str(), kStates[2].c_str(), kStates[3].c_str()}},
@@ -91,6 +97,35 @@ const std::vector<Misfit> kMisfits{
     {"members_role_check", "members", "'acme', 'ada', 'org-admin'", {"'acme', 'ada', 'owner'", "'acme', 'ada', ''"}},
     {"transitions_machine_check", "transitions", "'acme', 'm', '', 'a', ''", {"'acme', '', '', 'a', ''"}},
     {"transitions_action_check", "transitions", "'acme', 'm', '', 'a', ''", {"'acme', 'm', '', '', ''"}},
+    {"catalog_kind_check", "catalog", kRecord, {"'', '', 'f', 1, 1, 'api', false, false, 1, 'ada', '{}'"}},
+    {"catalog_tenant_check",
+     "catalog",
+     kRecord,
+     {"'function', repeat('t', 129), 'f', 1, 1, 'api', false, false, 1, 'ada', '{}'"}},
+    {"catalog_name_check",
+     "catalog",
+     kRecord,
+     {"'function', '', '', 1, 1, 'api', false, false, 1, 'ada', '{}'",
+      "'function', '', repeat('f', 129), 1, 1, 'api', false, false, 1, 'ada', '{}'"}},
+    {"catalog_version_check", "catalog", kRecord, {"'function', '', 'f', 0, 1, 'api', false, false, 1, 'ada', '{}'"}},
+    {"catalog_source_check", "catalog", kRecord, {"'function', '', 'f', 1, 1, 'sql', false, false, 1, 'ada', '{}'"}},
+    {"catalog_body_check",
+     "catalog",
+     kRecord,
+     {"'function', '', 'f', 1, 1, 'api', false, false, 1, 'ada', repeat('x', 1048577)"}},
+    {"catalog_check",
+     "catalog",
+     kRecord,
+     {"'function', '', 'f', 1, 1, 'api', false, false, 1, 'ada', ''",
+      "'function', '', 'f', 1, 1, 'api', false, true, 1, 'ada', '{}'"}},
+    {"audit_before_check",
+     "audit",
+     kEntry,
+     {"1, " LK_ID(1) ", 1, 'ada', 'put', 'function', 'f', '', repeat('x', 1048577), ''"}},
+    {"audit_after_check",
+     "audit",
+     kEntry,
+     {"1, " LK_ID(1) ", 1, 'ada', 'put', 'function', 'f', '', '', repeat('x', 1048577)"}},
     {"entities_entity_check", "entities", "'acme', 'm', 'e', '', 1", {"'acme', 'm', '', '', 1"}},
 };
 
