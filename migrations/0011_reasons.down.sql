@@ -1,4 +1,4 @@
--- The functions as 0004 has them.
+-- The functions of 0004.
 CREATE OR REPLACE FUNCTION latchkey.give_up(s latchkey.states, code text, effect integer, now bigint) RETURNS latchkey.states
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN

@@ -46,7 +46,7 @@ class OpenSockets {
 
 int local_port_of(curl_socket_t socket);
 
-// What an idle connection carries.
+// The state of an idle connection.
 enum class IdleProtocol {
   plain_http,  // nothing may arrive on it
   tls,         // the server may send records, such as session tickets

@@ -103,16 +103,20 @@ class QueuedStore final : public Store {
   Result<std::monostate> add_token(const TokenRecord& token) override { return pick_unlocked().add_token(token); }
   Result<std::vector<TokenRecord>> list_tokens() override { return pick_unlocked().list_tokens(); }
   Result<bool> revoke_token(const std::string& id) override { return pick_unlocked().revoke_token(id); }
-  Result<ChangeReply> write_records(const CatalogChange& change) override { return pick_now().write_records(change); }
-  Result<std::vector<CatalogRecord>> list_records(const RecordQuery& query) override {
-    return pick_now().list_records(query);
+  Result<ChangeReply> write_records(const CatalogChange& change) override {
+    return pick_unlocked().write_records(change);
   }
-  Result<std::optional<CatalogRecord>> find_record(const RecordName& id) override { return pick_now().find_record(id); }
-  Result<std::uint64_t> catalog_version() override { return pick_now().catalog_version(); }
+  Result<std::vector<CatalogRecord>> list_records(const RecordQuery& query) override {
+    return pick_unlocked().list_records(query);
+  }
+  Result<std::optional<CatalogRecord>> find_record(const RecordName& id) override {
+    return pick_unlocked().find_record(id);
+  }
+  Result<std::uint64_t> catalog_version() override { return pick_unlocked().catalog_version(); }
   void add_audit(std::vector<AuditEntry> entries, Done<std::monostate> done) override {
     put(&Store::add_audit, std::move(entries), std::move(done));
   }
-  Result<AuditPage> list_audit(const AuditQuery& query) override { return pick_now().list_audit(query); }
+  Result<AuditPage> list_audit(const AuditQuery& query) override { return pick_unlocked().list_audit(query); }
 
  private:
   class Answers {

@@ -38,7 +38,7 @@ constexpr std::array kLimits{
     Limit{"bench", 0},
     Limit{"scripts", 0},
     Limit{"cmake", 0},
-    Limit{"migrations", 167},
+    Limit{"migrations", 171},
     Limit{"src/api", 0},
     Limit{"src/base", 0},
     Limit{"src/cli", 0},
@@ -130,6 +130,7 @@ int count_banned(const std::string& line) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     const Word* next = i + 1 < words.size() && is_pair(words[i + 1]) ? &words[i + 1] : nullptr;
     if (next && words[i].text == "keep" && next->text == "alive") continue;
+    if (i > 0 && words[i - 1].text == "curlopt") continue;  // a name of libcurl
     if (kBanned.contains(words[i].text) && !words[i].is_flag) count += 1;
     if (!next) continue;
     if (const auto after = kBannedAfter.find(next->text);
@@ -197,6 +198,7 @@ TEST(PlainWords, BannedWordsAreFound) {
   EXPECT_EQ(count_banned("a caller who asks goes by its key"), 2);
   EXPECT_EQ(count_banned("it is given up, and looked_at"), 2);
   EXPECT_EQ(count_banned("Connection: keep-alive, keep_alive, keepAlive"), 0);
+  EXPECT_EQ(count_banned("CURLOPT_NOBODY"), 0) << "a name of libcurl";
   EXPECT_EQ(count_banned("move --keep"), 0) << "the name of a flag";
   EXPECT_EQ(count_banned("standby, keeper, layer, belief, understand"), 0);
 }

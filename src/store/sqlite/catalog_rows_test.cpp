@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "store/sqlite/moved_mark.hpp"
+#include "store/sqlite/transfer_status.hpp"
 #include "store/sqlite/schema.sql.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
@@ -20,8 +20,8 @@ class SqliteCatalog : public testing::Test {
     Database database(file_, nullptr, Access::write);
     database.execute("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE;" + std::string(sql::schema) + "COMMIT");
   }
-  Result<std::unique_ptr<SqliteStore>> open(bool opens_moved = false) {
-    return SqliteStore::open({.file = file_, .opens_moved = opens_moved}, clock_, random_);
+  Result<std::unique_ptr<SqliteStore>> open(bool opens_transferred = false) {
+    return SqliteStore::open({.file = file_, .opens_transferred = opens_transferred}, clock_, random_);
   }
   static Result<ChangeReply> put(SqliteStore& store, const std::string& body) {
     return store.write_records(
@@ -47,7 +47,7 @@ TEST_F(SqliteCatalog, OlderFileGetsTheTables) {
 
 TEST_F(SqliteCatalog, OlderMovedFileGetsTheTables) {
   make_older_file();
-  write_moved_mark(file_, {.place = "db:5432/latchkey", .at = clock_.now(), .is_finished = true});
+  write_transfer_status(file_, {.address = "db:5432/latchkey", .at = clock_.now(), .is_finished = true});
   EXPECT_EQ(open().error().code, Code::STORE_MOVED);
   const auto store = open(true);
   ASSERT_TRUE(store) << to_string(store.error());
