@@ -39,13 +39,16 @@ class Failure : public std::runtime_error {
   std::string code_;
 };
 
-// A request to run an effect once.
+// A window without an end: a success is replayed as long as the store exists.
+inline constexpr std::chrono::milliseconds forever = std::chrono::hours{24 * 365'250};
+
+// A request to run an effect once. "Once" means once per window.
 struct OnceRequest {
   std::string function;  // the scope of the key
   std::string key;
   std::string tenant = "default";
   bool while_running = false;                                  // a lock: the key is free when the run ends
-  std::chrono::milliseconds window = std::chrono::hours{24};   // how long a success is replayed
+  std::chrono::milliseconds window = std::chrono::hours{24};   // how long a success is replayed, or `forever`
   std::chrono::milliseconds lease = std::chrono::seconds{60};  // after a crash the key is free when this expires
   unsigned retries = 0;        // attempts after the first; delays of 1 s, 5 s, 25 s between them
   bool hold_doubt = false;     // after a crash an operator decides, instead of running the effect again

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "keying/json_tree.hpp"
+
 namespace latchkey::api {
 namespace {
 
@@ -20,6 +22,18 @@ bool is_json_type(std::string_view type) {
   return lower == "application/json" || (lower.starts_with("application/") && lower.ends_with("+json"));
 }
 
+// simdjson reports no position. The strict reader of keys does, so a text that was refused is read again.
+Error add_position(Error error, std::string_view text) {
+  constexpr std::string_view kMark = " at byte ";
+  if (error.code != Code::INVALID_JSON) return error;
+  JsonTree tree;
+  const auto parsed = tree.parse(text);
+  if (parsed) return error;
+  const std::string& detail = parsed.error().detail;
+  if (const std::size_t mark = detail.rfind(kMark); mark != detail.npos) error.detail += detail.substr(mark);
+  return error;
+}
+
 }  // namespace
 
 Result<wire::JsonObject> parse_body(const http::Request& request) {
@@ -29,7 +43,9 @@ Result<wire::JsonObject> parse_body(const http::Request& request) {
     return fail(Code::MEDIA_TYPE, "send the body as application/json");
   if (const auto coding = request.find("content-encoding"); coding && !is_identity(*coding))
     return fail(Code::MEDIA_TYPE, "send the body as it is, without Content-Encoding");
-  return wire::parse_object(request.body);
+  auto object = wire::parse_object(request.body);
+  if (!object) return std::unexpected(add_position(std::move(object.error()), request.body));
+  return object;
 }
 
 }  // namespace latchkey::api

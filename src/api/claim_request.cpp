@@ -96,9 +96,12 @@ Result<ClaimRequest> make_claim(wire::ClaimBody body, std::string tenant, std::s
   auto texts = find_key(body, tenant, call_name, now);
   if (!texts) return std::unexpected(std::move(texts.error()));
   std::string& key = texts->key;
-  const Guard guard = body.guard.value_or(key.empty() ? Guard::none : Guard::once);
+  const Guard guard = body.guard.value_or(Guard::once);
   if (key.empty() && guard != Guard::none)
-    return fail(Code::INVALID_ARGUMENT, "`guard` needs a `key`, a `grain` or an Idempotency-Key header");
+    return fail(
+        Code::INVALID_ARGUMENT,
+        "`key` is missing: send a `key`, a `grain` or an Idempotency-Key header, or `guard`: \"none\" for a run "
+        "that no key guards");
   auto fingerprint = find_fingerprint(body, guard);
   if (!fingerprint) return std::unexpected(std::move(fingerprint.error()));
   ClaimRequest claim;

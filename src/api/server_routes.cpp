@@ -1,24 +1,30 @@
 #include "api/server_routes.hpp"
 
+#include "api/error_pages.hpp"
 #include "api/openapi.hpp"
+#include "wire/json_out.hpp"
 
 namespace latchkey::api {
 namespace {
 
 void get_health(ServerContext&, Call call) { call.answer.send_json(200, R"({"status":"up"})"); }
 
+std::string write_ready(const std::optional<std::string>& warning) {
+  std::string text;
+  wire::ObjectOut out(text);
+  out.word("status", "ready");
+  if (warning) out.text("warning", *warning);
+  out.end();
+  return text;
+}
+
 // A healthy store is checked by a read. After a failed write only another write shows whether the store has recovered.
 void get_readiness(ServerContext& context, Call call) {
-  Store& store = context.engine.store();
-  static constexpr auto kReady = R"({"status":"ready"})";
-  if (!store.find_failure())
-    return do_reading(call, [&store](Answer& answer) {
-      if (const auto read = store.find(std::nullopt, RunId{}); !read) return answer.send_error(read.error());
-      answer.send_json(200, kReady);
-    });
-  store.probe([answer = std::move(call.answer)](const Result<std::monostate>& written) mutable {
-    if (!written) return answer.send_error(written.error());
-    answer.send_json(200, kReady);
+  if (const auto failure = context.readiness.find_failure()) return call.answer.send_error(*failure);
+  do_reading(call, [&context](Answer& answer) {
+    const auto read = context.engine.store().find(std::nullopt, RunId{});
+    if (!read) return answer.send_error(read.error());
+    answer.send_json(200, write_ready(context.readiness.find_clock_warning()));
   });
 }
 
@@ -42,6 +48,7 @@ void get_error(ServerContext&, Call call) {
   std::string text(known.name);
   text.append(": ").append(known.title).append(".\nHTTP ").append(std::to_string(known.http_status));
   text.append(known.retryable ? "; the same call may succeed later.\n" : "; the same call will not succeed.\n");
+  text.append("\n").append(find_error_help(known.name));
   call.answer.send({.content_type = "text/plain; charset=utf-8", .body = std::move(text)});
 }
 

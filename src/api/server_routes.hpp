@@ -1,6 +1,7 @@
 // The routes about the server itself: health, readiness, metrics, the OpenAPI document and error codes.
 #pragma once
 
+#include "api/readiness.hpp"
 #include "api/route.hpp"
 #include "api/waiters.hpp"
 #include "engine/engine.hpp"
@@ -10,6 +11,7 @@ namespace latchkey::api {
 struct ServerContext {
   Engine& engine;
   Waiters& waiters;
+  Readiness readiness;
 };
 
 RouteGroup server_routes(ServerContext& context);

@@ -52,6 +52,14 @@ wire::Fault find_fault(const TokenBody& body) {
   return std::nullopt;
 }
 
+// Keeps the first of equal names, and the order.
+void remove_duplicates(std::vector<std::string>& names) {
+  std::vector<std::string> unique;
+  for (std::string& name : names)
+    if (std::ranges::find(unique, name) == unique.end()) unique.push_back(std::move(name));
+  names = std::move(unique);
+}
+
 bool may_manage(const Principal& principal, Role role, const std::vector<std::string>& tenants) {
   if (principal.acts_for_all()) return true;
   return role <= principal.role && !tenants.empty() &&
@@ -102,6 +110,7 @@ void create_token(TokenContext& context, Call call) {
   if (!body) return call.answer.send_error(body.error());
   // By default a token gets the tenants of its creator.
   if (body->tenants.empty() && body->role != Role::admin) body->tenants = call.principal->tenants;
+  remove_duplicates(body->tenants);
   if (const auto fault = find_fault(*body)) return call.answer.send_error(*fault);
   if (!may_manage(*call.principal, *body->role, body->tenants))
     return call.answer.send_error(

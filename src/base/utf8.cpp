@@ -15,6 +15,15 @@ std::size_t find_invalid_utf8(std::string_view text) {
   return text.npos;
 }
 
+bool has_control_character(std::string_view text) {
+  unsigned char before = 0;
+  for (const unsigned char c : text) {
+    if (c < 0x20 || c == 0x7f || (before == 0xc2 && c < 0xa0)) return true;
+    before = c;
+  }
+  return false;
+}
+
 std::string make_readable(std::string_view name) {
   if (name.find('\0') == name.npos && find_invalid_utf8(name) == name.npos) return std::string(name);
   std::string readable;

@@ -30,6 +30,9 @@ inline std::size_t utf8_length(std::string_view text) {
 // The position of the first byte that belongs to no well-formed character; npos when all do.
 std::size_t find_invalid_utf8(std::string_view text);
 
+// True if valid UTF-8 has a control character: below U+0020, U+007F, or U+0080 to U+009F.
+bool has_control_character(std::string_view text);
+
 // A readable form of any bytes. UTF-8 without NUL, which every database can store as text, is returned unchanged. Other
 // bytes are escaped as PostgreSQL's encode(…, 'escape') does: j\377o. The result cannot be decoded, because an
 // unchanged text may contain the same escapes.

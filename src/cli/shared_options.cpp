@@ -8,6 +8,7 @@
 
 #include "base/time.hpp"
 #include "cli/terminal/table.hpp"
+#include "model/window.hpp"
 
 namespace latchkey {
 
@@ -54,6 +55,17 @@ CLI::Option* add_duration(CLI::App& command, const std::string& name, std::chron
     into = *span;
   };
   return command.add_option_function<std::string>(name, read, description)->type_name("SPAN");
+}
+
+CLI::Option* add_window(CLI::App& command, std::chrono::milliseconds& into) {
+  const auto read = [&into](const std::string& text) {
+    const Result<Duration> window = parse_window(text);
+    if (!window) throw CLI::ValidationError("--window", window.error().detail);
+    into = *window;
+  };
+  return command
+      .add_option_function<std::string>("--window", read, "How long a success is replayed, or forever (default: 24h)")
+      ->type_name("SPAN");
 }
 
 CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,

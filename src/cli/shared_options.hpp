@@ -30,6 +30,8 @@ void add_retention(CLI::App& command, Retention& retention);
 // An option whose value is a duration such as 90s. Another value is a usage error.
 CLI::Option* add_duration(CLI::App& command, const std::string& name, std::chrono::milliseconds& into,
                           const std::string& description);
+// --window SPAN, or "forever".
+CLI::Option* add_window(CLI::App& command, std::chrono::milliseconds& into);
 // An option whose value is a whole number of at least `least`. CLI11's own check would report the range of doubles.
 CLI::Option* add_number(CLI::App& command, const std::string& name, std::int64_t& into, std::int64_t least,
                         const std::string& description);

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
+#include "model/window.hpp"
+
 namespace latchkey {
 namespace {
 
@@ -13,8 +16,7 @@ using Fault = std::optional<Error>;
 Fault invalid(std::string detail) { return Error{Code::INVALID_ARGUMENT, std::move(detail)}; }
 
 bool is_printable(std::string_view text) {
-  return simdjson::validate_utf8(text.data(), text.size()) &&
-         std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  return simdjson::validate_utf8(text.data(), text.size()) && !has_control_character(text);
 }
 
 Fault find_text_fault(std::string_view name, std::string_view text, std::size_t bytes_max) {
@@ -38,6 +40,12 @@ Fault find_span_fault(std::string_view name, Duration span, Duration least, Dura
 
 Fault find_lease_fault(const std::optional<Duration>& lease) {
   return lease ? find_span_fault("lease_ms", *lease, kLeaseMin, kLeaseMax) : std::nullopt;
+}
+
+Fault find_window_fault(Duration window) {
+  if (window == kForever || (Duration{0} <= window && window <= kWindowMax)) return std::nullopt;
+  return invalid(fmt::format("`window_ms` is {}; it must be 0s to {}, or forever", format_duration(window),
+                             format_duration(kWindowMax)));
 }
 
 Fault find_retry_fault(const RetryPolicy& retry) {
@@ -67,9 +75,7 @@ Fault find_common_fault(const auto& request) {
   return first_of(find_tenant_fault(request.tenant), find_function_fault(request.function),
                   request.key.empty() ? std::nullopt : find_key_fault(request.key),
                   find_text_fault("caller", request.caller, kKeyBytesMax), find_body_fault("input", request.input),
-                  find_lease_fault(request.lease),
-                  find_span_fault("window_ms", request.window, Duration{0}, kWindowMax),
-                  find_retry_fault(request.retry));
+                  find_lease_fault(request.lease), find_window_fault(request.window), find_retry_fault(request.retry));
 }
 
 Fault find_ending_fault(const Ending& ending) {

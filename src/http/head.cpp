@@ -73,6 +73,8 @@ class HeadReader {
     if (at_ == end_) return Step::more;
     if (*at_ != ' ') return bad("the request target holds a character that it must not");
     head_.target = {target, at_};
+    if (head_.target.find('#') != std::string_view::npos)
+      return bad("the request target has a fragment (#…), which is never sent to a server");
     if (!is_target_allowed()) return bad("the request target must begin with a slash");
 
     constexpr std::string_view kVersion = " HTTP/1.";
@@ -95,7 +97,7 @@ class HeadReader {
 
   bool is_target_allowed() const {
     if (head_.target == "*") return head_.method == "OPTIONS";
-    return head_.target.starts_with('/') && head_.target.find('#') == std::string_view::npos;
+    return head_.target.starts_with('/');
   }
 
   Step read_field() {

@@ -210,6 +210,11 @@ TEST(Head, FindsEveryControlCharacterAtEveryPlace) {
   }
 }
 
+TEST(Head, FragmentIsNamedInTheError) {
+  EXPECT_EQ(parse("GET /healthz#x HTTP/1.1\r\nHost: a\r\n\r\n").error().detail,
+            "the request target has a fragment (#…), which is never sent to a server");
+}
+
 TEST(Head, HasLimits) {
   const auto code = [](const std::string& head) {
     const auto result = parse(head);

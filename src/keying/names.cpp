@@ -5,21 +5,13 @@
 
 #include <algorithm>
 
+#include "base/utf8.hpp"
+
 namespace latchkey {
 namespace {
 
 bool is_tenant_character(unsigned char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
-}
-
-// Control characters of ASCII, and from U+0080 to U+009F, in valid UTF-8.
-bool has_control_character(std::string_view text) {
-  unsigned char before = 0;
-  for (const unsigned char c : text) {
-    if (c < 0x20 || c == 0x7F || (before == 0xC2 && c < 0xA0)) return true;
-    before = c;
-  }
-  return false;
 }
 
 Result<void> check_text(std::string_view what, std::string_view text, std::size_t size_max) {

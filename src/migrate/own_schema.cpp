@@ -9,6 +9,13 @@
 namespace latchkey::migrate {
 namespace {
 
+std::vector<std::string> find_changed(const std::vector<Entry>& entries) {
+  std::vector<std::string> labels;
+  for (const Entry& entry : entries)
+    if (entry.state == MigrationState::changed) labels.push_back(entry.label);
+  return labels;
+}
+
 SchemaReport inspect(PgTarget& target) {
   const auto& files = own_migrations().migrations;
   const auto has = target.has_schema("latchkey") ? HasSchema::yes : HasSchema::no;
@@ -43,6 +50,12 @@ SchemaReport judge(const std::vector<Migration>& migrations, const std::vector<A
     return {SchemaState::older, fmt::format("the schema is at {}, this version of Latchkey needs {}: run `latchkey "
                                             "migrate up`",
                                             theirs, ours)};
+  // The files are part of the program, so an operator cannot put another one back.
+  if (const auto changed = find_changed(entries); !changed.empty())
+    return {SchemaState::changed,
+            fmt::format("another build of Latchkey made this schema ({} differs): use that build, or an empty database "
+                        "with this one",
+                        fmt::join(changed, ", "))};
   if (const auto obstacle = find_obstacle(entries)) return {SchemaState::changed, obstacle->detail};
   return {SchemaState::current, fmt::format("the schema is at {}", theirs)};
 }
@@ -76,6 +89,7 @@ Result<SchemaReport> inspect_own_schema(const std::string& url, Random& random) 
 Result<void> prepare_own_schema(const std::string& url, Random& random, Duration patience) {
   try {
     PgTarget target({.database = url, .ledger = Ledger::own}, random);
+    if (auto missing = target.find_missing_grant()) return fail(Code::FORBIDDEN, *std::move(missing));
     SchemaReport report = inspect(target);
     if (report.state == SchemaState::empty) {
       set_up(target, patience);

@@ -106,6 +106,28 @@ bool PgTarget::has_schema(const std::string& name) {
   }
 }
 
+std::optional<std::string> PgTarget::find_missing_grant() {
+  try {
+    const auto missing = query(
+        "SELECT pg_catalog.quote_ident(SESSION_USER::pg_catalog.text), r.rolname FROM pg_catalog.pg_roles r WHERE "
+        "r.rolname OPERATOR(pg_catalog.=) ANY "
+        "('{latchkey_engine,latchkey_tenant,latchkey_service}'::pg_catalog.name[]) "
+        "AND NOT pg_catalog.pg_has_role(SESSION_USER, r.oid, 'MEMBER') AND EXISTS (SELECT FROM pg_catalog.pg_class c "
+        "JOIN pg_catalog.pg_namespace n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace WHERE "
+        "n.nspname OPERATOR(pg_catalog.=) 'latchkey'::pg_catalog.name AND "
+        "c.relname OPERATOR(pg_catalog.=) 'migrations'::pg_catalog.name) ORDER BY r.oid");
+    if (missing.empty()) return std::nullopt;
+    std::string roles;
+    for (const auto& row : missing) roles += (roles.empty() ? "" : ", ") + row[1];
+    return fmt::format(
+        "the role {0}, which the server connects as, is not a member of {1}: as a superuser or the role that set up "
+        "the schema, run GRANT latchkey_engine, latchkey_tenant, latchkey_service TO {0};",
+        missing[0][0], roles);
+  } catch (const pg::Failure& failure) {
+    stop(failure, "looking for the roles");
+  }
+}
+
 bool PgTarget::has_ledger() {
   return query("SELECT pg_catalog.to_regclass($1::pg_catalog.text) IS NOT NULL", {ledger_})[0][0] == "true";
 }

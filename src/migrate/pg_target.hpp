@@ -30,6 +30,9 @@ class PgTarget final : public Target {
   void interrupt() noexcept override;
 
   // True if there is a schema of this name.
+  // The reason why this role cannot serve on Latchkey's schema, with the statement that grants what is missing: it is
+  // not a member of all three roles. None if it is, or if there is no such schema.
+  std::optional<std::string> find_missing_grant();
   bool has_schema(const std::string& name);
 
  private:

@@ -6,6 +6,8 @@
 #include <map>
 #include <ranges>
 
+#include "migrate/sql_script.hpp"
+
 namespace latchkey::migrate {
 namespace {
 
@@ -147,8 +149,13 @@ void require_none(const std::vector<Fault>& faults) {
 void require_faultless(const Lint& lint, const Collection& files) {
   std::vector<Fault> faults = files.faults;
   for (const Migration& one : files.migrations) {
-    std::ranges::copy(lint(one.up_file(), one.up), std::back_inserter(faults));
-    std::ranges::copy(lint(one.down_file(), one.down), std::back_inserter(faults));
+    for (const auto& [file, script] : {std::pair(one.up_file(), one.up), std::pair(one.down_file(), one.down)}) {
+      std::ranges::copy(lint(file, script), std::back_inserter(faults));
+      // Otherwise the SQL that is written later would be a change of an applied file. A missing file is a fault
+      // already.
+      if (!script.empty() && split_sql(script).empty())
+        faults.push_back({file, 1, "has no statement: write the SQL (SELECT 1; if there is nothing to do)"});
+    }
   }
   require_none(faults);
 }

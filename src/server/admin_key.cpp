@@ -16,7 +16,9 @@ namespace latchkey {
 namespace {
 
 std::unexpected<Error> cannot(const char* what, const std::string& path) {
-  return fail(Code::STORE_UNAVAILABLE, std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
+  const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  return fail(is_full ? Code::STORE_FULL : Code::STORE_UNAVAILABLE,
+              std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
 }
 
 bool sync_folder_of(const std::string& path) {
@@ -34,8 +36,9 @@ Result<void> write_key(const std::string& path, const std::string& token) {
   const int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (file < 0) return cannot("make", draft);
   const std::string line = token + "\n";
-  const bool written =
-      ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && ::fsync(file) == 0;
+  const ssize_t size = ::write(file, line.data(), line.size());
+  if (size >= 0 && static_cast<std::size_t>(size) < line.size()) errno = ENOSPC;
+  const bool written = size == static_cast<ssize_t>(line.size()) && ::fsync(file) == 0;
   ::close(file);
   const bool linked = written && ::link(draft.c_str(), path.c_str()) == 0;
   const int error = errno;

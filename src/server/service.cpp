@@ -1,5 +1,6 @@
 #include "server/service.hpp"
 
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include "server/admin_key.hpp"
 #include "server/composed_api.hpp"
 #include "server/lock_file_refresher.hpp"
+#include "store/sqlite/full_disk.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/sqlite/store_lock.hpp"
 
@@ -101,7 +103,7 @@ Result<void> Service::open_sqlite(const ServeSettings& settings) {
   parts_->lock = std::move(*lock);
   SqliteSettings sqlite = settings.sqlite;
   sqlite.file = store_name_;
-  auto store = SqliteStore::open(std::move(sqlite), parts_->clock, parts_->random);
+  auto store = open_even_if_full(std::move(sqlite), parts_->clock, parts_->random);
   if (!store) return std::unexpected(store.error());
   parts_->store = std::move(*store);
   return {};
@@ -148,15 +150,23 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
 // Runs after the port is bound, so that a failed start leaves no token in a shared database.
 Result<void> Service::begin(const ServeSettings& settings) {
   admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
-  if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
+  if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) {
+    // Reads and replays must work on a full disk.
+    if (known.error().code != Code::STORE_FULL) return known;
+    spdlog::warn("{}: {}; the next start writes it", admin_key_file_, to_string(known.error()));
+  }
   if (auto known = parts_->api->services.tokens.refresh(); !known) return known;
   // A remote store may be shared with other servers.
   if (parts_->store->reads_block())
     parts_->token_refresher = std::make_unique<api::TokenRefresher>(parts_->api->services.tokens);
+  if (const auto warning = parts_->api->server.readiness.find_clock_warning()) spdlog::warn("{}", *warning);
   parts_->server->serve();
   parts_->maintenance = std::make_unique<MaintenanceThread>(*parts_->engine);
   if (!parts_->lock) return {};
-  if (auto announced = parts_->lock->announce(url_); !announced) return announced;
+  if (auto announced = parts_->lock->announce(url_); !announced) {
+    if (announced.error().code != Code::STORE_FULL) return announced;
+    spdlog::warn("{}; commands need --server {} until there is room", to_string(announced.error()), url_);
+  }
   parts_->lock_refresher = std::make_unique<LockFileRefresher>(*parts_->lock);
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include "base/hex.hpp"
 #include "model/limits.hpp"
+#include "model/window.hpp"
 
 namespace latchkey::wire {
 namespace {
@@ -63,6 +64,16 @@ constexpr std::array kRetryMembers{
                       }},
     Member<RetryBody>{"schedule_ms", read_schedule},
 };
+
+Fault read_window(const JsonValue& value, Duration& into) {
+  std::string_view word;
+  if (value.element.get(word) == simdjson::SUCCESS && word == kForeverWord) {
+    into = kForever;
+    return std::nullopt;
+  }
+  if (read_ms(value, into)) return wrong_value(value, "a whole number of milliseconds, or \"forever\"");
+  return std::nullopt;
+}
 
 Fault read_retry(RetryPolicy& into, const JsonValue& value) {
   RetryBody body;
@@ -134,7 +145,7 @@ constexpr std::array kClaimMembers{
     Member<ClaimBody>{"at", read_at},
     Member<ClaimBody>{"guard", read_guard},
     Member<ClaimBody>{"lease_ms", [](auto& body, auto& value) { return read_ms(value, body.lease); }},
-    Member<ClaimBody>{"window_ms", [](auto& body, auto& value) { return read_ms(value, body.window); }},
+    Member<ClaimBody>{"window_ms", [](auto& body, auto& value) { return read_window(value, body.window); }},
     Member<ClaimBody>{"on_doubt", read_on_doubt},
     Member<ClaimBody>{"retry", [](auto& body, auto& value) { return read_retry(body.retry, value); }},
     Member<ClaimBody>{"caller", [](auto& body, auto& value) { return read_text(value, body.caller); }},

@@ -1,5 +1,6 @@
 #include "wire/run_json.hpp"
 
+#include "model/window.hpp"
 #include "wire/json_out.hpp"
 
 namespace latchkey::wire {
@@ -26,7 +27,7 @@ struct WriteState {
   void operator()(const InDoubt& doubt) const { out.instant("since", doubt.since); }
   void operator()(const Completed& completed) const {
     out.instant("settled_at", completed.at);
-    if (run.head->guarded() && run.head->guard == Guard::once)
+    if (run.head->guarded() && run.head->guard == Guard::once && run.head->window != kForever)
       out.instant("expires_at", completed.at + run.head->window);
   }
   void operator()(const Failed& failed) const { write_failure(out, failed.at, failed.code, failed.effect); }
@@ -57,7 +58,11 @@ void append_run(std::string& text, const Run& run, Payloads payloads, std::strin
   if (head.priority != 0) out.number("priority", head.priority);
   out.instant("created_at", head.created_at);
   std::visit(WriteState{out, run}, run.state);
-  out.number("window_ms", head.window.count()).number("lease_ms", head.lease.count());
+  if (head.window == kForever)
+    out.word("window_ms", kForeverWord);
+  else
+    out.number("window_ms", head.window.count());
+  out.number("lease_ms", head.lease.count());
   out.word("on_doubt", to_string(head.on_doubt)).id("effect_key", run.effect_key);
   if (!head.caller.empty()) out.text("caller", head.caller);
   write_error(out, run);

@@ -2,6 +2,7 @@
 
 #include "base/base64.hpp"
 #include "http/problem.hpp"
+#include "model/window.hpp"
 
 namespace latchkey::wire {
 namespace {
@@ -74,7 +75,7 @@ Result<Run> read_run(Json object) {
   head->key = text(object, "key");
   head->guard = parse_guard(text(object, "guard")).value_or(Guard::none);
   head->on_doubt = text(object, "on_doubt") == "hold" ? OnDoubt::hold : OnDoubt::rerun;
-  head->window = Duration{number(object, "window_ms")};
+  head->window = text(object, "window_ms") == kForeverWord ? kForever : Duration{number(object, "window_ms")};
   head->lease = Duration{number(object, "lease_ms")};
   head->created_at = instant(object, "created_at").value_or(Instant{});
   head->caller = text(object, "caller");

@@ -116,6 +116,8 @@ TEST_F(AuthTest, OrgAdminCreatesTokensForOwnTenantsOnly) {
   Caller acme = caller(make_token("org-admin", R"(["acme"])"));
   const std::string globex = make_token("viewer", R"(["globex"])");
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"service"})").at("/tenants"), R"(["acme"])");
+  EXPECT_EQ(admin().post("/v1/tokens", R"({"role":"service","tenants":["b","a","b","a"]})").at("/tenants"),
+            R"(["b","a"])");
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"org-admin","tenants":["acme"]})").status, 201);
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"viewer","tenants":["globex"]})").status, 403);
   EXPECT_EQ(acme.post("/v1/tokens", R"({"role":"viewer","tenants":["acme","globex"]})").status, 403);

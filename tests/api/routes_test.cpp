@@ -238,10 +238,19 @@ TEST_F(ApiTest, RepeatAfterLostReplyGetsSameRun) {
   EXPECT_EQ(admin().post("/v1/runs", R"({"function":"f","key":"k","guard":"none"})", call).body, open.body)
       << "the run has no guard, but the call is the same";
 
-  const Heard unguarded = admin().post("/v1/runs", R"({"function":"f"})");
+  const Heard unguarded = admin().post("/v1/runs", R"({"function":"f","guard":"none"})");
   EXPECT_EQ(unguarded.at("/run/guard"), "none");
   EXPECT_FALSE(unguarded.has("/run/key"));
-  EXPECT_NE(admin().post("/v1/runs", R"({"function":"f"})").at("/run/id"), unguarded.at("/run/id"));
+  EXPECT_NE(admin().post("/v1/runs", R"({"function":"f","guard":"none"})").at("/run/id"), unguarded.at("/run/id"));
+}
+
+TEST_F(ApiTest, WindowWithoutAnEndIsForever) {
+  const Heard won = admin().claim("k", R"(,"window_ms":"forever")");
+  EXPECT_EQ(won.at("/run/window_ms"), "forever");
+  const Heard done = admin().settle(won, "complete", R"(,"result":7)");
+  EXPECT_FALSE(done.has("/expires_at"));
+  pass_time(std::chrono::hours{24 * 365 * 20});
+  EXPECT_EQ(admin().claim("k").at("/result"), "7");
 }
 
 TEST_F(ApiTest, RepeatAfterLostReplyGetsSameRunInTheNextBucket) {

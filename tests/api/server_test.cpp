@@ -12,6 +12,7 @@
 namespace latchkey {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -102,7 +103,8 @@ TEST_F(ApiServerTest, HealthRoutesNeedNoToken) {
   EXPECT_EQ(no_token.get("/healthz").status, 200);
   EXPECT_EQ(no_token.get("/readyz").status, 200);
   EXPECT_THAT(no_token.get("/openapi.json").body, StartsWith(R"({"openapi":"3.1)"));
-  EXPECT_THAT(no_token.get("/errors/LEASE_LOST").body, StartsWith("LEASE_LOST: "));
+  EXPECT_THAT(no_token.get("/errors/LEASE_LOST").body,
+              AllOf(StartsWith("LEASE_LOST: "), HasSubstr("\nWhen you see it\n"), HasSubstr("\nWhat to do\n")));
   EXPECT_EQ(no_token.get("/errors/NONE").status, 404);
   admin().claim("k");
   admin().claim("k");

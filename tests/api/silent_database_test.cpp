@@ -162,8 +162,23 @@ TEST_F(PostgresSilentApi, ServerIsReadyOnlyAfterSuccessfulWrite) {
   EXPECT_EQ(caller().claim("k").at("/code"), "STORE_UNAVAILABLE");
   EXPECT_EQ(caller().get("/readyz").status, 503);
   admin.execute("ALTER TABLE latchkey.batches DROP CONSTRAINT refuses");
-  EXPECT_EQ(caller().get("/readyz").status, 200);
+  EXPECT_TRUE(wait_until([&] { return caller().get("/readyz").status == 200; })) << "a probe in the background writes";
   EXPECT_EQ(caller().claim("k").status, 201);
+}
+
+// The claim is older than the probe that the first readiness call starts, so the probe is pending while the claim is.
+TEST_F(PostgresSilentApi, ReadinessRepliesWhileAProbeIsPending) {
+  PgClient admin(url_);
+  admin.execute("ALTER TABLE latchkey.batches ADD CONSTRAINT refuses CHECK (at < 0) NOT VALID");
+  EXPECT_EQ(caller().claim("k").at("/code"), "STORE_UNAVAILABLE");
+  proxy_.blackhole_all();
+  auto claim = std::async(std::launch::async, [this] { return caller().claim("other"); });
+  ASSERT_TRUE(wait_until([&] { return proxy_.blackholed() > 0; }));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(caller().get("/readyz").status, 503);
+  EXPECT_NE(claim.wait_for(0s), std::future_status::ready) << "the readiness calls waited for the database";
+  proxy_.cut_all();
+  admin.execute("ALTER TABLE latchkey.batches DROP CONSTRAINT refuses");
+  claim.wait();
 }
 
 }  // namespace

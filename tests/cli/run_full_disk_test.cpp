@@ -70,6 +70,34 @@ TEST_P(RunOnFullDisk, FullDiskOfAServerIsReported) {
   EXPECT_EQ(server->finish(), 0);
 }
 
+TEST_P(RunOnFullDisk, ServerStartsReplaysAndRefusesWrites) {
+  const auto serve = [this] { return start({"serve", "--listen", "127.0.0.1:0"}); };
+  const auto url_of = [](const std::string& line) { return line.substr(line.find("http://")); };
+  {
+    const auto first = serve();
+    first->read_line();
+    ASSERT_EQ(call(run("old", "echo out")).exit, 0);
+    first->signal(SIGTERM);
+    ASSERT_EQ(first->finish(), 0);
+  }
+  disk_.fill();
+  const auto server = serve();
+  const std::string url = url_of(server->read_line());
+  ASSERT_THAT(url, testing::StartsWith("http://127.0.0.1:")) << server->err;
+  EXPECT_EQ(call(run("old", "echo other", {"--quiet", "--server", url})).out, "out\n");
+  EXPECT_THAT(call({"runs", "list", "--server", url}).out, HasSubstr(" old "));
+  Answer refused;
+  // Claims succeed until the log's existing blocks are used up.
+  for (int i = 0; i < 1000 && refused.exit != 69; ++i)
+    refused = call(run("new" + std::to_string(i), ":", {"--server", url}));
+  EXPECT_EQ(refused.exit, 69);
+  EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_FULL: "));
+  disk_.make_room();
+  EXPECT_EQ(call(run("later", "echo ran", {"--wait", "--server", url})).out, "ran\n");
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->finish(), 0);
+}
+
 TEST_P(RunOnFullDisk, OutcomeIsStoredOnceThereIsRoom) {
   const auto owner = start_with_merged_output(run("a", "echo done; " + disk_.fill_command() + "; exit 0"));
   EXPECT_EQ(owner->read_line(), "done");

@@ -31,6 +31,13 @@ TEST_F(RunCommand, RunsOnceAndPrintsTheSameAgain) {
   EXPECT_EQ(read("log"), "x\n");
 }
 
+TEST_F(RunCommand, WindowCanBeForever) {
+  ASSERT_EQ(call(run("a", "echo out", {"--window", "forever"})).exit, 0);
+  EXPECT_THAT(call({"runs", "list", "--json"}).out, HasSubstr(R"("window_ms":"forever")"));
+  EXPECT_EQ(call(run("a", "echo other", {"--window", "forever", "--quiet"})).out, "out\n");
+  EXPECT_EQ(call(run("b", "echo out", {"--window", "always"})).exit, 2);
+}
+
 // Only a server reaches the keys in PostgreSQL. A file would have none of them, so it must not be used instead.
 TEST_F(RunCommand, PostgresqlInTheEnvironmentIsRefused) {
   environment_ = {"LATCHKEY_STORE=postgres://latchkey:Sesame@127.0.0.1/app"};

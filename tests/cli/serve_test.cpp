@@ -170,7 +170,9 @@ TEST_F(Serve, RemovedStoreFileStopsWrites) {
   };
   EXPECT_THAT(readiness(), HasSubstr("200 OK"));
   ASSERT_EQ(::rename(file("data/latchkey.db").c_str(), file("moved").c_str()), 0);
-  EXPECT_THAT(claim(), ::testing::AllOf(HasSubstr("503 "), HasSubstr("STORE_UNAVAILABLE"), HasSubstr("was removed")));
+  EXPECT_THAT(claim(), ::testing::AllOf(HasSubstr("503 "), HasSubstr("STORE_UNAVAILABLE"), HasSubstr("was removed"),
+                                        Not(HasSubstr(folder_.file("")))))
+      << "a tenant must not learn the path";
   EXPECT_THAT(readiness(), ::testing::AllOf(HasSubstr("503 "), HasSubstr("STORE_UNAVAILABLE")));
   ASSERT_EQ(::rename(file("moved").c_str(), file("data/latchkey.db").c_str()), 0);
   while (readiness().find("200 OK") == std::string::npos) {
@@ -178,7 +180,7 @@ TEST_F(Serve, RemovedStoreFileStopsWrites) {
   EXPECT_THAT(claim(), HasSubstr("201 Created"));
   server->signal(SIGTERM);
   EXPECT_EQ(server->finish(), 0);
-  EXPECT_THAT(server->err, HasSubstr("was removed; changes are refused until it is put back"));
+  EXPECT_THAT(server->err, HasSubstr("data/latchkey.db was removed; changes are refused until it is put back"));
   EXPECT_EQ(call(run("stored", "echo other", {"--quiet"})).out, "out\n");
 }
 

@@ -70,6 +70,19 @@ TEST_P(Migrate, AnAppliedFileThatChangedIsNamed) {
   }
 }
 
+TEST_P(Migrate, ScriptWithoutAStatementIsAFault) {
+  add_tables(1);
+  add("0002_empty", "-- to be written\n/* here */ ;\n", "-- nothing\n");
+  for (const char* command : {"plan", "verify", "up"}) {
+    const Answer refused =
+        call(std::string(command) == "plan" ? Words{"migrate", "plan", "--dir", dir()} : words(command));
+    EXPECT_EQ(refused.exit, 65) << command;
+    EXPECT_THAT(refused.err, HasSubstr("0002_empty.up.sql:1: has no statement")) << command;
+    EXPECT_THAT(refused.err, HasSubstr("0002_empty.down.sql:1: has no statement")) << command;
+  }
+  EXPECT_EQ(applied(), "no ledger") << "the SQL that is written later is not a changed file";
+}
+
 TEST_P(Migrate, StatusListsEveryState) {
   add_tables(4);
   ASSERT_EQ(migrate("up", {"--to", "3"}).exit, 0);

@@ -115,6 +115,7 @@ TEST_P(OwnMigrations, ForeignSchemaIsNotChanged) {
   ASSERT_EQ(own("up").exit, 0);
   ask("UPDATE latchkey.migrations SET checksum = 'other' WHERE version = 1");
   EXPECT_EQ(refusal().code, Code::MIGRATION_CHANGED);
+  EXPECT_THAT(refusal().detail, HasSubstr("another build of Latchkey made this schema (0001_runs differs): use that"));
   PgClient(database())
       .execute(
           "DROP SCHEMA latchkey CASCADE; CREATE SCHEMA latchkey; CREATE TABLE latchkey.migrations (version bigint, "

@@ -20,6 +20,18 @@ cmake -S "$source/examples/embedded" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PA
   -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_C_COMPILER=clang-19 >/dev/null
 cmake --build "$work/build" >/dev/null
 
+# The README's program, in a main() of its own: it runs twice, and its second run only replays.
+mkdir "$work/readme"
+block=$(sed -n '/^```cpp$/,/^```$/p' "$source/README.md" | sed '/^```/d')
+{ grep '^#include' <<<"$block"; printf 'int main() {\n'; grep -v '^#include' <<<"$block"; printf 'return mail.is_done() && charge.is_done() ? 0 : 1;\n}\n'; } \
+  >"$work/readme/main.cpp"
+cp "$source/examples/embedded/CMakeLists.txt" "$work/readme/"
+cmake -S "$work/readme" -B "$work/readme/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_CXX_COMPILER=clang++-19 -DCMAKE_C_COMPILER=clang-19 >/dev/null
+cmake --build "$work/readme/build" >/dev/null
+(cd "$work/readme" && ./build/embedded && ./build/embedded)
+[[ $(sqlite3 "$work/readme/shop.db" 'SELECT count(*) FROM charges') == 1 ]] || { echo "the README's program ran its effect again"; exit 1; }
+
 first=$("$work/build/embedded" "$work/shop.db")
 second=$("$work/build/embedded" "$work/shop.db")
 [[ $first == $'sending the mail\nmail: message-id:1 (ran)\ncharge: charges:1 (ran)' ]] || { echo "first: $first"; exit 1; }

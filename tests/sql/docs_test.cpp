@@ -1,7 +1,9 @@
-// The program that docs/sql.md shows, run unchanged by psql.
+// The SQL that README.md and docs/sql.md show, run unchanged by psql.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "sql/sql_fixture.hpp"
@@ -58,6 +60,65 @@ TEST_F(SqlDocs, ProgramRunAgainHasOneEffect) {
   other.run("SELECT latchkey.begin_run('pay', 'order-7')");
   EXPECT_THAT(run_psql(program), AllOf(HasSubstr("busy"), Not(HasSubstr("INSERT"))));
   EXPECT_EQ(admin.one("SELECT count(*) FROM payments"), "0");
+}
+
+// The SQL blocks of a page, in order.
+std::vector<std::string> find_sql_blocks(const std::string& file) {
+  std::stringstream page;
+  page << std::ifstream(LATCHKEY_SOURCE_DIR "/" + file).rdbuf();
+  const std::string text = page.str(), fence = "```sql\n";
+  std::vector<std::string> blocks;
+  for (std::size_t at = text.find(fence); at != text.npos; at = text.find(fence, at)) {
+    at += fence.size();
+    blocks.push_back(text.substr(at, text.find("```", at) - at));
+  }
+  return blocks;
+}
+
+// What a user has before the blocks of docs/sql.md: tables and roles.
+constexpr const char* kSqlPageSetUp = R"(
+  CREATE TABLE alert_instances (tenant_id text, alert_config_id text, external_object_id text, created_at timestamptz, status text);
+  CREATE TABLE decision_cards (tenant_id text, alert_instance_id text, metric_code text, period_start date, status text);
+)";
+
+TEST_F(SqlDocs, ReadmeProgramSettlesItsKey) {
+  admin.run("CREATE TABLE charges (what text, cents integer); GRANT ALL ON charges TO " + role_);
+  const auto blocks = find_sql_blocks("README.md");
+  ASSERT_EQ(blocks.size(), 1u);
+  EXPECT_THAT(run_psql(blocks[0]), AllOf(HasSubstr("INSERT 0 1"), HasSubstr("completed"), HasSubstr("COMMIT")));
+  EXPECT_THAT(run_psql(blocks[0]), AllOf(HasSubstr("COMMIT"), Not(HasSubstr("INSERT"))));
+  EXPECT_EQ(admin.rows("SELECT what, cents FROM charges"), (Rows{{"order-42", "1999"}}));
+  admin.run("DROP TABLE charges");
+}
+
+// Each block must run, or is in the list with a reason. Roles belong to the cluster, so each block is rolled back.
+TEST_F(SqlDocs, EveryBlockOfTheSqlPageRuns) {
+  const std::map<std::string, std::string> not_here{{"\\gset", "a program of psql: ProgramRunAgainHasOneEffect"}};
+  const auto blocks = find_sql_blocks("docs/sql.md");
+  ASSERT_GE(blocks.size(), 5u);
+  for (const std::string& block : blocks) {
+    if (std::ranges::any_of(not_here, [&](const auto& known) { return block.contains(known.first); })) continue;
+    SCOPED_TRACE(block);
+    const bool calls_functions = block.starts_with("SELECT latchkey.");
+    Sql session = calls_functions ? service("default") : connect();
+    session.run("BEGIN");
+    if (!calls_functions) session.run(kSqlPageSetUp);
+    if (block.contains("acme_app")) session.run("CREATE ROLE acme_app");  // the reader's own role
+    EXPECT_NO_THROW(session.run(block));
+    session.run("ROLLBACK");
+  }
+}
+
+TEST_F(SqlDocs, WindowOfAThousandYearsIsForever) {
+  Sql session = service("default");
+  session.run("SELECT latchkey.begin_run('keep', 'k', window_span => '1000 years')");
+  session.run("SELECT latchkey.begin_run('keep', 'longer', window_span => '5000 years')");
+  EXPECT_EQ(admin.rows("SELECT DISTINCT window_ms FROM latchkey.runs"), (Rows{{"31557600000000"}}));
+  EXPECT_EQ(refusal(session, "SELECT latchkey.begin_run('keep', 'k2', window_span => '11 years')").state, "LK400");
+  for (const char* character : {"\\0080", "\\009f", "\\007f", "\\0009"})
+    EXPECT_EQ(refusal(session, std::string("SELECT latchkey.begin_run('keep', U&'a") + character + "b')").state,
+              "LK400");
+  EXPECT_EQ(session.one("SELECT status FROM latchkey.begin_run('keep', U&'a\\00a0b')"), "won");
 }
 
 }  // namespace

@@ -332,8 +332,12 @@ TEST_F(SqlServer, MissingRoleIsReported) {
                   " FROM " + member);
     const std::string before = everything();
     const Error error = refused(url_as(member));
-    EXPECT_EQ(error.detail, "this database does not isolate tenants: role " + member +
-                                ", which the server connects as, is not a member of " + missing);
+    EXPECT_EQ(error.code, Code::FORBIDDEN);
+    EXPECT_EQ(error.detail,
+              "the role " + member + ", which the server connects as, is not a member of " + missing +
+                  ": as a superuser or the role that set up the schema, run GRANT latchkey_engine, latchkey_tenant, "
+                  "latchkey_service TO " +
+                  member + ";");
     EXPECT_EQ(everything(), before);
   }
   const std::string stranger = make_role(), withholding = make_role("NOINHERIT");
@@ -341,7 +345,9 @@ TEST_F(SqlServer, MissingRoleIsReported) {
   for (const std::string& role : {stranger, withholding}) {
     const Error error = refused(url_as(role));
     EXPECT_EQ(error.code, Code::FORBIDDEN);
-    EXPECT_NE(error.detail.find("or be a member of latchkey_engine that inherits its rights"), std::string::npos)
+    EXPECT_NE(error.detail.find(role == stranger ? "run GRANT latchkey_engine, latchkey_tenant, latchkey_service TO "
+                                                 : "or be a member of latchkey_engine that inherits its rights"),
+              std::string::npos)
         << error.detail;
   }
 }

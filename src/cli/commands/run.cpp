@@ -239,7 +239,7 @@ void add_run_command(CLI::App& app, const CliContext& context) {
   run_app->add_option("--guard", options->guard, "once: one success per window; while-running: one at a time")
       ->check(CLI::IsMember({"once", "while-running"}))
       ->capture_default_str();
-  add_duration(*run_app, "--window", options->window, "How long a success is replayed (default: 24h)");
+  add_window(*run_app, options->window);
   add_duration(*run_app, "--lease", options->lease, "How soon the key is free after this process dies (default: 60s)");
   run_app->add_option("--retries", options->retries, "Attempts after a failed one, after 1s, 5s, 25s, 30s…")
       ->capture_default_str();

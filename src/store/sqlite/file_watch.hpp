@@ -12,6 +12,14 @@
 
 namespace latchkey {
 
+// The reason why writes would be lost.
+struct FileFault {
+  bool is_log = false;    // of the -wal, not of the store's file
+  const char* what = "";  // "was removed"
+};
+// Without the path: callers over HTTP must not learn it.
+std::string to_string(const FileFault& fault);
+
 class FileWatch {
  public:
   // Makes the path absolute: the process may change its working folder.
@@ -20,9 +28,11 @@ class FileWatch {
   // Records the log, and at the first call also the store's file, as those to be expected.
   void note();
   // The reason why writes would be lost; none if both files are in place.
-  std::optional<std::string> find_fault();
+  std::optional<FileFault> find_fault();
   // The same for the store's file only: opening the path again would open another file.
-  std::optional<std::string> find_file_fault();
+  std::optional<FileFault> find_file_fault();
+  // The path of the file that the fault is about.
+  std::string path_of(const FileFault& fault) const;
 
  private:
   struct Id {

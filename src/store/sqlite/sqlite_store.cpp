@@ -249,11 +249,13 @@ bool SqliteStore::try_batch(Batch& batch) {
 // the file is put back, the store accepts changes again.
 void SqliteStore::refuse_if_files_missing() {
   const auto fault = watch_.find_fault();
-  if (fault && !files_missing_) spdlog::error("sqlite: {}; changes are refused until it is put back", *fault);
+  if (fault && !files_missing_)
+    spdlog::error("sqlite: {} {}; changes are refused until it is put back", watch_.path_of(*fault), fault->what);
   if (!fault && files_missing_) spdlog::info("sqlite: {} is in its place again", settings_.file);
   files_missing_ = fault.has_value();
   if (!fault) return;
-  refusing_ = Error{Code::STORE_UNAVAILABLE, *fault + "; nothing was changed"};
+  // Tenants read this reply, so it does not have the path.
+  refusing_ = Error{Code::STORE_UNAVAILABLE, to_string(*fault) + "; nothing was changed"};
   refusing_until_ = steady_.elapsed() + settings_.refuse_for;
   set_failure(refusing_);
 }
@@ -301,7 +303,7 @@ void SqliteStore::reopen() {
     preserve_log();
     sync_failed_ |= checkpointer_ && checkpointer_->has_failed();
     close_connections();
-    if (const auto fault = watch_.find_file_fault()) throw TablesError(Code::STORE_UNAVAILABLE, *fault);
+    if (const auto fault = watch_.find_file_fault()) throw TablesError(Code::STORE_UNAVAILABLE, to_string(*fault));
     open_connections();
     make_log_durable();
     sync_failed_ = false;

@@ -20,11 +20,13 @@ constexpr std::string_view kStoreLine = "latchkey store\n";
 std::string path_of(const std::string& store_file) { return store_file + ".lock"; }
 
 std::unexpected<Error> cannot(const char* what, const std::string& path) {
-  return fail(Code::STORE_UNAVAILABLE, std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
+  const bool is_full = errno == ENOSPC || errno == EDQUOT || errno == EFBIG;
+  return fail(is_full ? Code::STORE_FULL : Code::STORE_UNAVAILABLE,
+              std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
 }
 
 struct flock whole_file(short type) {
-  struct flock range {};
+  struct flock range{};
   range.l_type = type;
   range.l_whence = SEEK_SET;
   return range;
@@ -59,19 +61,21 @@ bool erase_address(int file) {
   return ::ftruncate(file, was_store(file) ? static_cast<off_t>(kStoreLine.size()) : 0) == 0;
 }
 
+// Overwrites before it truncates: on a full disk the file keeps its block, and a failure leaves the first line.
 bool write(int file, std::string_view text) {
-  return ::ftruncate(file, 0) == 0 && ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  const ssize_t size = ::pwrite(file, text.data(), text.size(), 0);
+  if (size >= 0 && static_cast<std::size_t>(size) < text.size()) errno = ENOSPC;
+  return size == static_cast<ssize_t>(text.size()) && ::ftruncate(file, size) == 0;
 }
 
 bool is_empty(int file) {
-  struct stat facts {};
+  struct stat facts{};
   return ::fstat(file, &facts) == 0 && facts.st_size == 0;
 }
 
 // A file that was removed from its path can still be locked, but its lock has no meaning.
 bool is_at(int file, const std::string& path) {
-  struct stat ours {
-  }, there{};
+  struct stat ours{}, there{};
   return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
          ours.st_dev == there.st_dev;
 }
@@ -168,13 +172,15 @@ void StoreLock::record_store() {
 Result<void> StoreLock::announce(const std::string& address) {
   const int file = beside_.number();
   const std::string made(is_empty(store_.number()) ? std::string_view() : kStoreLine);
-  if (!write(file, made + address) || !lock_address(file)) return cannot("write", path_of(store_file_));
   address_ = address;
+  is_announced_ = write(file, made + address) && lock_address(file);
+  if (!is_announced_) return cannot("write", path_of(store_file_));
   return {};
 }
 
 Result<void> StoreLock::restore_lock_file() {
-  if (is_at(beside_.number(), path_of(store_file_))) return {};
+  if (is_at(beside_.number(), path_of(store_file_)))
+    return is_announced_ ? Result<void>() : announce(std::string(address_));
   auto beside = try_beside(store_file_);
   if (!beside) return std::unexpected(beside.error());
   // A process that tries to own the store has the lock for a moment; the next call acquires it.

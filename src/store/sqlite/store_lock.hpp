@@ -62,6 +62,7 @@ class StoreLock {
 
   std::string store_file_;
   std::string address_;
+  bool is_announced_ = false;  // false after announce() failed
   File store_;
   File beside_;  // released first
 };
