@@ -50,6 +50,8 @@ Result<std::optional<std::string>> EmbeddedStore::use(const std::function<void(S
 }
 
 Error EmbeddedStore::explain(Error error) const {
+  if (error.code == Code::STORE_FORMAT && error.detail.starts_with("SQLite, "))
+    return {Code::STORE_FORMAT, file_ + " is damaged, or is no store (" + error.detail + "): restore a copy"};
   const bool by_disk = error.code == Code::STORE_FULL || error.code == Code::STORE_UNAVAILABLE;
   if (!by_disk || (error.code == Code::STORE_UNAVAILABLE && !is_disk_full(file_))) return error;
   return {Code::STORE_FULL, "the disk of " + file_ + " is full; nothing was changed"};

@@ -31,6 +31,8 @@ class PgTarget final : public Target {
 
   // True if there is a schema of this name.
   bool has_schema(const std::string& name);
+  // "UTF8", "LATIN1"
+  std::string encoding();
 
  private:
   PgTarget(TargetSettings settings, Random& random, const std::string& database);
