@@ -95,10 +95,10 @@ std::string to_text(const StoredStream& stream) {
 
 std::string write_section(std::string_view title, std::string_view text, std::size_t room, std::uint64_t total) {
   if (text.empty()) return "";
-  const std::string_view kept = cut_front(text, room);
-  const bool is_whole = kept.size() == text.size() && total <= text.size();
+  const std::string_view shown = cut_front(text, room);
+  const bool is_whole = shown.size() == text.size() && total <= text.size();
   const std::string note = is_whole ? std::string() : fmt::format(" (the end of {} bytes)", total);
-  const std::string_view body = kept.ends_with('\n') ? kept.substr(0, kept.size() - 1) : kept;
+  const std::string_view body = shown.ends_with('\n') ? shown.substr(0, shown.size() - 1) : shown;
   return fmt::format("\n--- {}{}\n{}", title, note, body);
 }
 

@@ -8,7 +8,6 @@
 #include <ostream>
 
 #include "cli/exit_codes.hpp"
-#include "cli/flag_words.hpp"
 #include "cli/terminal/table.hpp"
 #include "effects/stored_output.hpp"
 
