@@ -1,5 +1,6 @@
 #include "api/auth.hpp"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
 
 #include <algorithm>
@@ -116,7 +117,9 @@ Result<std::optional<std::string>> find_tenant(const Principal& principal, const
   }
   if (!tenant.empty()) {
     if (auto fault = find_tenant_fault(tenant)) return std::unexpected(*std::move(fault));
-    if (!principal.acts_for(tenant)) return fail(Code::FORBIDDEN, "the token may not act for this tenant");
+    if (!principal.acts_for(tenant))
+      return fail(Code::FORBIDDEN, fmt::format("the token may not act for tenant `{}`, only for {}", tenant,
+                                               fmt::join(principal.tenants, ", ")));
     return std::string(tenant);
   }
   if (principal.acts_for_all()) return std::nullopt;

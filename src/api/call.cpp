@@ -1,5 +1,7 @@
 #include "api/call.hpp"
 
+#include <spdlog/spdlog.h>
+
 namespace latchkey::api {
 namespace {
 
@@ -20,6 +22,7 @@ std::optional<Duration> retry_after_of(Code code) {
 
 void Answer::send(http::Response response) {
   services_->telemetry.count_response(response.status);
+  if (!label_.empty()) spdlog::debug("{} {}", label_, response.status);
   reply_.send(std::move(response));
 }
 

@@ -16,7 +16,9 @@ namespace latchkey::api {
 // Replies to one request, once, from any thread. Errors become problem details, and every response is counted.
 class Answer {
  public:
-  Answer(Services& services, http::Reply reply) : services_(&services), reply_(std::move(reply)) {}
+  // `label` names the request in the log; empty: it is not logged.
+  Answer(Services& services, http::Reply reply, std::string label = "")
+      : services_(&services), reply_(std::move(reply)), label_(std::move(label)) {}
 
   void send(http::Response response);
   void send_json(int status, std::string body);
@@ -28,6 +30,7 @@ class Answer {
  private:
   Services* services_;
   http::Reply reply_;
+  std::string label_;
 };
 
 // Views are valid until the handler returns.

@@ -1,5 +1,8 @@
 #include "api/router.hpp"
 
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -84,7 +87,10 @@ void Router::handle(http::Request& request, http::Reply reply) const {
     parameter = text;
     return true;
   });
-  Answer answer(services_, std::move(reply));
+  // Without the query, which may have keys in it.
+  Answer answer(
+      services_, std::move(reply),
+      spdlog::should_log(spdlog::level::debug) ? fmt::format("{} {}", request.method, request.path) : std::string());
   if (route == nullptr) return refuse_unmatched(request.path, std::move(answer));
   authorize_and_call(*route, {services_, request, nullptr, parameter, std::move(answer), std::nullopt});
 }

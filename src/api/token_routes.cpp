@@ -105,6 +105,21 @@ void list_tokens(TokenContext& context, Call call) {
   });
 }
 
+// The caller's own token, as far as its authentication knows it.
+void show_own_token(TokenContext&, Call call) {
+  const Principal& principal = *call.principal;
+  std::string text;
+  wire::ObjectOut out(text);
+  out.word("id", principal.token_id).text("name", principal.name).word("role", to_string(principal.role));
+  out.raw("tenants", "[");
+  for (const std::string& tenant : principal.tenants)
+    text.append(text.back() == '[' ? "\"" : ",\"").append(tenant).append("\"");
+  text.push_back(']');
+  if (principal.expires_at) out.instant("expires_at", *principal.expires_at);
+  out.end();
+  call.answer.send_json(200, std::move(text));
+}
+
 void create_token(TokenContext& context, Call call) {
   auto body = read_body(call.request, kTokenMembers);
   if (!body) return call.answer.send_error(body.error());
@@ -134,6 +149,7 @@ void revoke_token(TokenContext& context, Call call) {
 RouteGroup token_routes(TokenContext& context) {
   static constexpr Route<TokenContext> kRoutes[] = {
       {{"GET", "/v1/tokens", Access::org_admin}, list_tokens},
+      {{"GET", "/v1/tokens/self", Access::viewer}, show_own_token},
       {{"POST", "/v1/tokens", Access::org_admin}, create_token},
       {{"DELETE", "/v1/tokens/{id}", Access::org_admin}, revoke_token},
   };

@@ -43,7 +43,18 @@ TEST(Time, ReadsDurations) {
   EXPECT_EQ(parse_duration("7d"), 168h);
   EXPECT_EQ(format_duration(168h), "7d");
   EXPECT_EQ(format_duration(90s), "90s");
-  for (const char* bad : {"", "5", "h", "-1s", "1.5s", "1 s", "99999999999d"}) EXPECT_FALSE(parse_duration(bad)) << bad;
+  for (const char* bad : {"", "5", "h", "-1s", "1.5s", "1 s", "99999999999d", "30m1h", "1h1h", "1h30", "1hm", "1mo"})
+    EXPECT_FALSE(parse_duration(bad)) << bad;
+}
+
+TEST(Time, SpansMayHaveSeveralUnits) {
+  EXPECT_EQ(parse_duration("1h30m"), 90min);
+  EXPECT_EQ(parse_duration("1w"), 168h);
+  EXPECT_EQ(parse_duration("1y2d"), 24h * 367);
+  EXPECT_EQ(parse_duration("1m1s1ms"), 61'001ms);
+  EXPECT_EQ(parse_duration("100000d"), 24h * 100'000) << "callers report their own limits";
+  for (const Duration span : {Duration{0}, Duration{1}, Duration{90'000}, Duration{5'400'000}, Duration{604'800'000}})
+    EXPECT_EQ(parse_duration(format_duration(span)), span);
 }
 
 TEST(Uuid, ContainsItsCounterAndSortsByTime) {

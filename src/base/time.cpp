@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <utility>
 
 namespace latchkey {
 namespace {
@@ -32,6 +33,20 @@ Offset read_offset(std::string_view text) {
   if (h < 0 || h > 23 || m < 0 || m > 59) return {minutes{0}, false};
   const minutes span = hours{h} + minutes{m};
   return {text[0] == '-' ? -span : span, true};
+}
+
+// The longest span that is read; callers have lower limits of their own, and name them.
+constexpr Duration kSpanMax = std::chrono::hours{24} * 100'000'000;
+
+// The milliseconds of a unit; 0 when there is no such unit. A year has 365 days.
+std::int64_t find_scale(std::string_view unit) {
+  static constexpr std::pair<std::string_view, Duration> kUnits[] = {
+      {"ms", milliseconds{1}}, {"s", seconds{1}}, {"m", minutes{1}},      {"h", hours{1}},
+      {"d", hours{24}},        {"w", hours{168}}, {"y", hours{24} * 365},
+  };
+  for (const auto& [name, span] : kUnits)
+    if (name == unit) return span.count();
+  return 0;
 }
 
 }  // namespace
@@ -72,18 +87,25 @@ Result<Instant> parse_rfc3339(std::string_view text) {
 }
 
 Result<Duration> parse_duration(std::string_view text) {
-  std::int64_t count = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
-  const std::int64_t scale = unit == "ms"  ? 1
-                             : unit == "s" ? 1'000
-                             : unit == "m" ? 60'000
-                             : unit == "h" ? 3'600'000
-                             : unit == "d" ? 86'400'000
-                                           : 0;
-  if (problem != std::errc{} || scale == 0 || count < 0 || count > 36'500LL * 86'400'000 / scale)
-    return fail(Code::INVALID_ARGUMENT, fmt::format("'{}' is not a duration such as 250ms, 60s, 5m, 24h or 7d", text));
-  return Duration{count * scale};
+  const auto bad = [&] {
+    return fail(Code::INVALID_ARGUMENT,
+                fmt::format("'{}' is not a duration such as 250ms, 60s, 5m, 1h30m, 7d, 2w or 1y", text));
+  };
+  std::int64_t sum = 0, scale_before = kSpanMax.count() + 1;
+  std::string_view rest = text;
+  do {
+    std::int64_t count = 0;
+    const auto [end, problem] = std::from_chars(rest.data(), rest.data() + rest.size(), count);
+    if (problem != std::errc{} || count < 0) return bad();
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    const std::string_view unit = rest.substr(0, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
+    const std::int64_t scale = find_scale(unit);
+    if (scale == 0 || scale >= scale_before || count > (kSpanMax.count() - sum) / scale) return bad();
+    rest.remove_prefix(unit.size());
+    sum += count * scale;
+    scale_before = scale;
+  } while (!rest.empty());
+  return Duration{sum};
 }
 
 std::string format_duration(Duration span) {

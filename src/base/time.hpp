@@ -21,8 +21,10 @@ std::string format_rfc3339(Instant at);
 // RFC 3339 with any offset and any number of fraction digits (truncated to milliseconds).
 Result<Instant> parse_rfc3339(std::string_view text);
 
-// "250ms", "60s", "5m", "24h", "7d"; whole numbers, one unit.
+// "250ms", "60s", "5m", "24h", "7d", "2w", "1y" (365 days), and several of them, the longest unit first: "1h30m". Whole
+// numbers.
 Result<Duration> parse_duration(std::string_view text);
+// With one unit, such as "90s"; parse_duration() reads it.
 std::string format_duration(Duration span);
 
 }  // namespace latchkey

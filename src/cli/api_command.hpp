@@ -27,7 +27,8 @@ struct IdOptions : ApiOptions {
 // Opens the named server, or the server that owns the store; else the embedded store.
 Result<std::unique_ptr<RunApi>> open_api(const ConnectionOptions& connection, const CliContext& context);
 
-// Opens the API and calls `work`. Reports its error; without an error the exit code is 0.
+// Opens the API and calls `work`. Reports its error; without an error the exit code is 0. While a server that owns the
+// store starts or stops, this waits for up to 10 s and calls `work` again: nothing was done then.
 using ApiWork = std::function<Result<void>(RunApi&)>;
 void call_api(const ConnectionOptions& connection, const CliContext& context, const ApiWork& work);
 // Makes call_api() the callback of the command.
@@ -42,6 +43,9 @@ using IdWork = std::function<Result<void>(RunApi&, Uuid, const IdOptions&)>;
 CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::string& description,
                          const CliContext& context, const IdWork& work);
 
+// The run whose id is, begins with or ends with the text. A part of an id is searched in the latest 10,000 runs. USAGE
+// when the text is malformed or matches several runs, NOT_FOUND when it matches none.
+Result<Uuid> find_id(RunApi& api, const std::optional<std::string>& tenant, const std::string& text);
 // Parses an id of the command line. USAGE when it is malformed.
 Result<Uuid> parse_id(const std::string& text);
 

@@ -74,7 +74,7 @@ std::string describe(const CLI::ParseError& error, const CLI::App& app, const Cl
 
 void add_commands(CLI::App& app, const CliContext& context) {
   app.require_subcommand(1);
-  app.set_version_flag("--version", "latchkey " LATCHKEY_VERSION, "Print the version");
+  app.set_version_flag("-v,--version", "latchkey " LATCHKEY_VERSION, "Print the version");
   app.set_help_all_flag("--help-all", "Print the help of all commands");
   app.footer(R"(Examples:
   latchkey run --key backup:2026-02-06 -- ./backup.sh    runs once; a repeat prints the stored output

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include "cli/shared_options.hpp"
 #include "pg/dsn.hpp"
 #include "server/address_file.hpp"
+#include "server/folder_access.hpp"
 #include "server/settings.hpp"
 
 namespace latchkey {
@@ -22,6 +24,19 @@ std::string find_home() {
   if (const std::string home = read_variable("HOME"); home.starts_with('/')) return home;
   const passwd* const user = ::getpwuid(::getuid());
   return user != nullptr && user->pw_dir != nullptr && user->pw_dir[0] == '/' ? user->pw_dir : "";
+}
+
+bool is_plain_in_shell(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("-_./:=@%+,").contains(c);
+}
+
+// The text as one word of a shell.
+std::string quote_for_shell(std::string_view text) {
+  if (!text.empty() && std::ranges::all_of(text, is_plain_in_shell)) return std::string(text);
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace
@@ -48,8 +63,12 @@ Result<std::string> ConnectionOptions::find_server() const {
   if (auto known = check(); !known) return std::unexpected(known.error());
   if (!store.empty()) {
     if (auto good = check_store(store); !good) return fail(Code::USAGE, "LATCHKEY_STORE: " + good.error().detail);
+    if (auto readable = check_access(store_file()); !readable) return std::unexpected(readable.error());
     return "";
   }
+  if (auto readable = check_access(data_dir); !readable) return std::unexpected(readable.error());
+  if (auto readable = check_access(ServerAddressFile::path_in(data_dir)); !readable)
+    return std::unexpected(readable.error());
   const auto found = ServerAddressFile::find(data_dir);
   if (!found) return "";
   if (found->address) return *found->address;
@@ -62,6 +81,13 @@ Result<std::string> ConnectionOptions::find_server() const {
 
 ServerLogin ConnectionOptions::login() const {
   return {.token = token, .key_file = data_dir.empty() ? "" : data_dir + "/admin.key", .tenant = tenant};
+}
+
+std::string ConnectionOptions::flags() const {
+  if (!server.empty()) return server == read_variable("LATCHKEY_SERVER") ? "" : " --server " + quote_for_shell(server);
+  const std::string usual = read_variable("LATCHKEY_DATA_DIR");
+  if (data_dir.empty() || data_dir == (usual.empty() ? default_data_dir() : usual)) return "";
+  return " --data-dir " + quote_for_shell(data_dir);
 }
 
 Result<void> ConnectionOptions::create_data_dir() const {

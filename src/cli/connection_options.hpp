@@ -19,11 +19,15 @@ struct ConnectionOptions {
 
   std::string store_file() const;
   ServerLogin login() const;
+  // The flags that a suggested command needs to reach the same store: " --data-dir DIR" or " --server URL", quoted for
+  // a shell. Empty when the environment's settings lead there.
+  std::string flags() const;
   // USAGE when there is no data directory.
   Result<void> check() const;
   // The address of the server that the command must use: the named one, or the one on PostgreSQL that has this data
   // directory. Empty: the command uses the embedded store. USAGE when LATCHKEY_STORE names PostgreSQL without a named
   // server, or is malformed. SERVER_UNREACHABLE when a server on PostgreSQL used the directory and has stopped.
+  // STORE_UNAVAILABLE when this user may not read the directory.
   Result<std::string> find_server() const;
   // Creates the data directory if it is missing (0700). STORE_UNAVAILABLE when the directory is not writable.
   Result<void> create_data_dir() const;

@@ -2,10 +2,12 @@
 
 #include <ostream>
 
+#include "cli/flag_words.hpp"
+
 namespace latchkey {
 
 void CliContext::report(const Error& error, int exit) const {
-  err << "latchkey: " + to_string(error) + "\n" << std::flush;
+  err << "latchkey: " + to_string(with_flag_words(error)) + "\n" << std::flush;
   set_exit(exit);
 }
 

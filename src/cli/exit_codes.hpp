@@ -62,4 +62,12 @@ inline int exit_code_of(Code code) {
   }
 }
 
+// The exit code of a server that could not start. Another server is no failure, so it has a code of its own for service
+// managers; so has a wrong command line, which a restart does not correct.
+inline int exit_code_of_start(Code code) {
+  if (code == Code::STORE_LOCKED) return EXIT_BUSY;
+  const int usual = exit_code_of(code);
+  return usual == EXIT_USAGE || usual == EXIT_INTERNAL ? usual : EXIT_UNAVAILABLE;
+}
+
 }  // namespace latchkey

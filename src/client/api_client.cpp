@@ -200,4 +200,10 @@ Result<void> ApiClient::revoke_token(const std::string& id) {
   return {};
 }
 
+Result<TokenRecord> ApiClient::find_own_token() {
+  const auto token = server_.call_or_fail("GET", "/v1/tokens/self");
+  if (!token) return std::unexpected(token.error());
+  return read_token_record(*token);
+}
+
 }  // namespace latchkey

@@ -25,6 +25,7 @@ class ApiClient final : public RunApi {
   Result<NewToken> create_token(const TokenRequest& request) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<void> revoke_token(const std::string& id) override;
+  Result<TokenRecord> find_own_token() override;
 
  private:
   explicit ApiClient(ServerConnection server) : server_(std::move(server)) {}

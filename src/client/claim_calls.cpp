@@ -44,12 +44,14 @@ std::string write_retry(const RetryPolicy& retry) {
 }
 
 std::string write_claim(const ClaimRequest& request) {
+  // The tenant `default` is that of callers that named none: the server then uses the only tenant of the token.
+  const std::string tenant = request.tenant == "default" ? std::string() : ",\"tenant\":" + wire::quote(request.tenant);
   const std::string fingerprint = request.fingerprint ? wire::quote(to_hex(*request.fingerprint)) : "null";
   return fmt::format(
-      R"({{"function":{},"tenant":{},"key":{},"guard":"{}","lease_ms":{},"window_ms":{},"on_doubt":"{}","retry":{},"caller":{},"fingerprint":{}}})",
-      wire::quote(request.function), wire::quote(request.tenant), wire::quote(request.key), to_string(request.guard),
-      request.lease.count(), request.window.count(), to_string(request.on_doubt), write_retry(request.retry),
-      wire::quote(request.caller), fingerprint);
+      R"({{"function":{}{},"key":{},"guard":"{}","lease_ms":{},"window_ms":{},"on_doubt":"{}","retry":{},"caller":{},"fingerprint":{}}})",
+      wire::quote(request.function), tenant, wire::quote(request.key), to_string(request.guard), request.lease.count(),
+      request.window.count(), to_string(request.on_doubt), write_retry(request.retry), wire::quote(request.caller),
+      fingerprint);
 }
 
 std::string write_fail(Fence fence, const Fail& fail) {

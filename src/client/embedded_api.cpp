@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <iterator>
 
+#include "client/read_only_store.hpp"
+#include "store/tables.hpp"
+
 namespace latchkey {
 namespace {
 
@@ -46,17 +49,31 @@ Result<T> EmbeddedApi::use_existing(Work work) {
   return reply;
 }
 
+template <class T, class FromStore, class FromReader>
+Result<T> EmbeddedApi::read_existing(FromStore from_store, FromReader from_reader) {
+  if (!ReadOnlyStore::is_needed(settings_.file)) return use_existing<T>(std::move(from_store));
+  auto store = ReadOnlyStore::open(settings_.file, clock_);
+  if (!store) return std::unexpected(store_.explain(store.error()));
+  try {
+    return from_reader((*store)->reader());
+  } catch (const TablesError& error) {
+    return fail(error.code, error.what());
+  }
+}
+
 Result<Page> EmbeddedApi::list_runs(const ListQuery& query) {
-  return use_existing<Page>([&](Store& store) { return store.list(query); });
+  return read_existing<Page>([&](Store& store) { return store.list(query); },
+                             [&](SqliteReader& reader) -> Result<Page> { return reader.list(query); });
 }
 
 Result<Run> EmbeddedApi::find_run(RunId id) {
-  return use_existing<Run>([&](Store& store) -> Result<Run> {
-    auto run = store.find(tenant(), id);
+  const auto require = [&](Result<std::optional<Run>> run) -> Result<Run> {
     if (!run) return std::unexpected(run.error());
     if (!*run) return not_found("run", id);
     return **std::move(run);
-  });
+  };
+  return read_existing<Run>([&](Store& store) { return require(store.find(tenant(), id)); },
+                            [&](SqliteReader& reader) { return require(reader.find(tenant(), id)); });
 }
 
 Result<Run> EmbeddedApi::move_run(RunId id, Move move) {
@@ -72,23 +89,29 @@ Result<Run> EmbeddedApi::move_run(RunId id, Move move) {
 }
 
 Result<DeadLetterPage> EmbeddedApi::list_dead_letters(const DeadLetterQuery& query) {
-  return use_existing<DeadLetterPage>([&](Store& store) { return store.list_dead_letters(query); });
+  return read_existing<DeadLetterPage>(
+      [&](Store& store) { return store.list_dead_letters(query); },
+      [&](SqliteReader& reader) -> Result<DeadLetterPage> { return reader.list_dead_letters(query); });
 }
 
 // Each page is a call of its own, so that other processes may use the store in between.
 Result<DeadLetterDetails> EmbeddedApi::find_dead_letter(Uuid id) {
-  auto entry = use_existing<DeadLetter>([&](Store& store) -> Result<DeadLetter> {
-    auto found = store.find_dead_letter(tenant(), id);
+  const auto require = [&](Result<std::optional<DeadLetter>> found) -> Result<DeadLetter> {
     if (!found) return std::unexpected(found.error());
     if (!*found) return not_found("dead letter", id);
     return **std::move(found);
-  });
+  };
+  auto entry =
+      read_existing<DeadLetter>([&](Store& store) { return require(store.find_dead_letter(tenant(), id)); },
+                                [&](SqliteReader& reader) { return require(reader.find_dead_letter(tenant(), id)); });
   if (!entry) return std::unexpected(entry.error());
   DeadLetterDetails details{*std::move(entry), {}};
   using Members = std::vector<DeadLetterMember>;
   for (;;) {
     const MemberPosition after = details.members.empty() ? MemberPosition{} : position_of(details.members.back());
-    auto page = use_existing<Members>([&](Store& store) { return store.list_members(id, kMembersPage, after); });
+    auto page = read_existing<Members>(
+        [&](Store& store) { return store.list_members(id, kMembersPage, after); },
+        [&](SqliteReader& reader) -> Result<Members> { return reader.list_members(id, kMembersPage, after); });
     if (!page) return std::unexpected(page.error());
     std::ranges::move(*page, std::back_inserter(details.members));
     if (page->size() < kMembersPage) return details;
@@ -136,5 +159,6 @@ Result<MembersMoved> EmbeddedApi::move_members(Uuid letter, const DeadLetterActi
 Result<NewToken> EmbeddedApi::create_token(const TokenRequest&) { return needs_server(); }
 Result<std::vector<TokenRecord>> EmbeddedApi::list_tokens() { return needs_server(); }
 Result<void> EmbeddedApi::revoke_token(const std::string&) { return needs_server(); }
+Result<TokenRecord> EmbeddedApi::find_own_token() { return needs_server(); }
 
 }  // namespace latchkey

@@ -5,6 +5,8 @@
 // owner may change between any two calls. A claim also does the maintenance of a server: it ends expired leases, purges
 // old runs (one slice each) and counts a suppressed claim once per process.
 //
+// Lists and reads also work for a user who may only read the store's folder (read_only_store.hpp).
+//
 // The other verbs create no store: without one they return NOT_FOUND. When a server owns the store, they return
 // STORE_LOCKED. Tokens need a server. One thread at a time.
 #pragma once
@@ -41,6 +43,7 @@ class EmbeddedApi final : public RunApi {
   Result<NewToken> create_token(const TokenRequest& request) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<void> revoke_token(const std::string& id) override;
+  Result<TokenRecord> find_own_token() override;
 
  private:
   // Calls `on_store`, or `on_server` with a client of the server that owns the store.
@@ -49,6 +52,9 @@ class EmbeddedApi final : public RunApi {
   // Calls `work` on a store that exists, after all deadlines that have passed are applied.
   template <class T, class Work>
   Result<T> use_existing(Work work);
+  // Calls `from_store`; or `from_reader` if this user may only read the store.
+  template <class T, class FromStore, class FromReader>
+  Result<T> read_existing(FromStore from_store, FromReader from_reader);
   void run_maintenance(Store& store, const ClaimReply& reply, const std::string& caller);
 
   const std::optional<std::string>& tenant() const { return settings_.login.tenant; }

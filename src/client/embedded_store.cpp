@@ -24,6 +24,10 @@ Result<std::optional<std::string>> EmbeddedStore::use(const std::function<void(S
   return std::nullopt;  // the store is closed before the lock is released
 }
 
-Error EmbeddedStore::explain(Error error) const { return explain_full_disk(std::move(error), file_); }
+Error EmbeddedStore::explain(Error error) const {
+  if (error.code == Code::STORE_FORMAT && error.detail.starts_with("SQLite, "))
+    return {Code::STORE_FORMAT, file_ + " is damaged, or is no store (" + error.detail + "): restore a copy"};
+  return explain_full_disk(std::move(error), file_);
+}
 
 }  // namespace latchkey

@@ -24,7 +24,7 @@ class EmbeddedStore {
   // STORE_LOCKED when another command has the lock for more than 10 s. STORE_FULL when there is no room to open the
   // store. An existing store is opened on a full disk, too, and its reads work.
   Result<std::optional<std::string>> use(const std::function<void(Store&)>& work);
-  // Makes an error of a full disk a STORE_FULL that names the file.
+  // Makes an error of a full disk a STORE_FULL that names the file, and names a damaged file.
   Error explain(Error error) const;
 
  private:

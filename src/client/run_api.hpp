@@ -72,6 +72,8 @@ class RunApi {
   virtual Result<NewToken> create_token(const TokenRequest& request) = 0;
   virtual Result<std::vector<TokenRecord>> list_tokens() = 0;
   virtual Result<void> revoke_token(const std::string& id) = 0;
+  // The token of this client, without its time of creation.
+  virtual Result<TokenRecord> find_own_token() = 0;
 };
 
 // Lists pages until one contains a run, or the last page. One page of a store covers a limited number of runs, and

@@ -28,6 +28,7 @@ class PagedApi final : public RunApi {
   Result<NewToken> create_token(const TokenRequest&) override { return nothing(); }
   Result<std::vector<TokenRecord>> list_tokens() override { return nothing(); }
   Result<void> revoke_token(const std::string&) override { return nothing(); }
+  Result<TokenRecord> find_own_token() override { return nothing(); }
 
   std::vector<Page> pages;
   std::vector<std::string> asked;

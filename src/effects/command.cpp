@@ -112,6 +112,13 @@ std::string last_line(const LastBytes& errors) {
   return line;
 }
 
+// One line, and then the end of both streams.
+std::string describe_failure(const CommandEnd& end) {
+  const std::string line = last_line(end.errors);
+  const std::string first = line.empty() ? end.what : end.what + ": " + line;
+  return first + write_output_text(to_stored(end.output), to_stored(end.errors), line);
+}
+
 }  // namespace
 
 Command::~Command() = default;  // closes the socket, so the supervisor kills the command
@@ -205,14 +212,15 @@ EffectResult Command::decide_result(const Won& won, SupervisorMessage ending) {
   const bool holds_doubt = won.run.head->on_doubt == OnDoubt::hold;
   if (stopped_ == StopReason::lease_lost && holds_doubt)
     return EffectFailed{.message = "stopped because its lease was lost", .code = "LEASE_LOST", .outcome_unknown = true};
-  // Under `hold`, an interrupted effect must not be run again without an operator: its outcome is unknown.
-  const bool cut_short = interrupted_ || ending.kind == SupervisorMessage::signalled;
-  if (cut_short && holds_doubt && ending.kind != SupervisorMessage::not_started)
-    return EffectFailed{.message = end_->what, .code = "INTERRUPTED", .outcome_unknown = true};
+  // A signal may have ended the effect halfway. Whether it is run again is for the run's, or a later call's, on_doubt.
+  const bool is_cut_short = interrupted_ || ending.kind == SupervisorMessage::signalled;
+  if (is_cut_short && !stopped_ && ending.kind != SupervisorMessage::not_started)
+    return EffectFailed{.message = describe_failure(*end_),
+                        .code = interrupted_ ? "INTERRUPTED" : fmt::format("SIGNAL_{}", ending.value),
+                        .outcome_unknown = true};
   if (stopped_ || interrupted_) return EffectInterrupted{};
-  const std::string line = last_line(end_->errors);
   const int code = end_->exit_code;
-  return EffectFailed{.message = line.empty() ? end_->what : end_->what + ": " + line,
+  return EffectFailed{.message = describe_failure(*end_),
                       .code = ending.kind == SupervisorMessage::signalled ? fmt::format("SIGNAL_{}", ending.value)
                                                                           : fmt::format("EXIT_{}", code),
                       .retryable = code != 126 && code != 127,

@@ -5,8 +5,9 @@
 //   exit 0                    completed, even if a signal came meanwhile; its background processes live on, with closed
 //                             pipes
 //   exit 126 or 127           failed permanently, as if it could not be started
-//   another exit or a signal  failed, may be retried
-//   interrupted by a signal   released
+//   another exit              failed, may be retried
+//   ended by a signal         failed with an unknown outcome, may be retried; also when the user interrupted it
+//   interrupted before it     released
 //   stopped, lease lost       released; under `hold` an unknown outcome
 //   stopped, cancelled        an unknown outcome: the effect may have happened in part
 // In every case but the first, the command's descendants are killed. If Latchkey dies, the command dies, too: see

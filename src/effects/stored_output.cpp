@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
+
 #include "base/base64.hpp"
+#include "base/utf8.hpp"
 #include "keying/json_string.hpp"
 #include "keying/json_tree.hpp"
 
@@ -68,6 +71,47 @@ std::optional<StoredOutput> read_stored_output(const std::string& result) {
   auto error_stream = read_stream(errors);
   if (!output_stream || !error_stream) return std::nullopt;
   return StoredOutput{static_cast<int>(exit_code), *std::move(output_stream), *std::move(error_stream)};
+}
+
+namespace {
+
+// Both sections, with their titles, are below the 64 KiB of a stored error.
+constexpr std::size_t kTextMax = 62 * 1024;
+
+// The end of the text in at most `bytes_max` bytes, from the beginning of a character.
+std::string_view cut_front(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  text.remove_prefix(text.size() - bytes_max);
+  while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.remove_prefix(1);
+  return text;
+}
+
+// The stored bytes begin where they were cut, possibly inside a character.
+std::string to_text(const StoredStream& stream) {
+  std::string_view bytes = stream.bytes;
+  for (int i = 0; stream.truncated && i < 3 && !bytes.empty() && utf8_length(bytes) == 0; ++i) bytes.remove_prefix(1);
+  return make_readable(bytes);
+}
+
+std::string write_section(std::string_view title, std::string_view text, std::size_t room, std::uint64_t total) {
+  if (text.empty()) return "";
+  const std::string_view shown = cut_front(text, room);
+  const bool is_whole = shown.size() == text.size() && total <= text.size();
+  const std::string note = is_whole ? std::string() : fmt::format(" (the end of {} bytes)", total);
+  const std::string_view body = shown.ends_with('\n') ? shown.substr(0, shown.size() - 1) : shown;
+  return fmt::format("\n--- {}{}\n{}", title, note, body);
+}
+
+}  // namespace
+
+std::string write_output_text(const StoredStream& output, const StoredStream& errors, std::string_view known) {
+  const std::string out = to_text(output), err = to_text(errors);
+  const std::string_view line = err.ends_with('\n') ? std::string_view(err).substr(0, err.size() - 1) : err;
+  if (out.empty() && line == known) return "";
+  // A stream that needs less than its half leaves the rest to the other one.
+  const std::size_t for_err = std::min(err.size(), std::max(kTextMax / 2, kTextMax - std::min(out.size(), kTextMax)));
+  return write_section("stdout", out, kTextMax - for_err, output.total) +
+         write_section("stderr", err, for_err, errors.total);
 }
 
 }  // namespace latchkey

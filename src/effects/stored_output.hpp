@@ -29,4 +29,12 @@ std::string write_stored_output(const StoredOutput& stored);
 // None if the bytes are not such a result: another client settled the run.
 std::optional<StoredOutput> read_stored_output(const std::string& result);
 
+// The end of both streams as text for a failed run's error, which has room for less than 64 KiB:
+//
+//   \n--- stdout\n…\n--- stderr\n…
+//
+// Empty if the streams have nothing but `known`, a line that the error has already. Bytes that are not UTF-8 are
+// escaped. A stream that is cut says how much is missing.
+std::string write_output_text(const StoredStream& output, const StoredStream& errors, std::string_view known);
+
 }  // namespace latchkey

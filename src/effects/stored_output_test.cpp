@@ -37,6 +37,27 @@ TEST(StoredOutput, RefusesOtherResults) {
     EXPECT_FALSE(read_stored_output(other)) << other;
 }
 
+TEST(OutputText, HasBothStreams) {
+  const auto text = [](const StoredOutput& of, std::string_view known = "") {
+    return write_output_text(of.output, of.errors, known);
+  };
+  EXPECT_EQ(text(stored("")), "");
+  EXPECT_EQ(text(stored("", "boom\n"), "boom"), "") << "the error has this line already";
+  EXPECT_EQ(text(stored("out\n", "a\nboom\n"), "boom"), "\n--- stdout\nout\n--- stderr\na\nboom");
+  EXPECT_EQ(text(stored("\xff")), "\n--- stdout\n\\377");
+}
+
+TEST(OutputText, FitsIntoAStoredError) {
+  const std::string big(65'536, 'x');
+  for (const auto& [out, err] : {std::pair{big, big}, {big, std::string("e")}, {std::string("o"), big}}) {
+    const auto both = stored(out, err);
+    const std::string text = write_output_text(both.output, both.errors, "");
+    EXPECT_LT(text.size(), 63u * 1024);
+    EXPECT_GT(text.size(), 61u * 1024) << "a short stream leaves its room to the other one";
+    EXPECT_NE(text.find("(the end of 65536 bytes)"), text.npos);
+  }
+}
+
 TEST(LastBytes, HasTheEndAndTheLength) {
   LastBytes last(4);
   EXPECT_FALSE(last.truncated());

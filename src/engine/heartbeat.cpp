@@ -9,6 +9,8 @@ namespace latchkey {
 namespace {
 
 constexpr Duration kHeartbeatRetryDelay = std::chrono::milliseconds{100};
+// A heartbeat's reply carries the request to cancel, so a long lease must not delay it.
+constexpr Duration kHeartbeatMax = std::chrono::seconds{2};
 
 }  // namespace
 
@@ -45,11 +47,12 @@ Task<void> Heartbeat::watch(SideEffect& effect) {
 }
 
 Task<void> Heartbeat::beat_on(SideEffect& effect) {
-  Duration pause = lease_ / 3;
+  const Duration usual = std::min(lease_ / 3, kHeartbeatMax);
+  Duration pause = usual;
   while (!lost_) {
     co_await clock_.wait(pause);
     const bool extended = co_await beat();
-    pause = extended ? lease_ / 3 : std::min(kHeartbeatRetryDelay, lease_ / 3);
+    pause = extended ? usual : std::min(kHeartbeatRetryDelay, usual);
     stop_if_needed(effect);
   }
 }

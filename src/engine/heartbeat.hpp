@@ -19,8 +19,8 @@ class Heartbeat {
         lease_(lease),
         good_until_(good_until) {}
 
-  // Sends a heartbeat after each third of the lease, and soon after a failed one, until it is cancelled. Never returns
-  // before that. Calls effect.stop() at most once.
+  // Sends a heartbeat after each third of the lease, at least every 2 s, and soon after a failed one, until it is
+  // cancelled. Never returns before that. Calls effect.stop() at most once.
   Task<void> run(SideEffect& effect);
   // Sends one heartbeat. Returns false when the lease is lost or the store returned an error.
   Task<bool> beat();

@@ -177,7 +177,7 @@ class Call {
       }
       if (const auto* error = std::get_if<Error>(&replies->front())) {
         if (error->code == Code::LEASE_LOST || error->code == Code::NOT_FOUND || error->code == Code::ALREADY_SETTLED)
-          co_return RunOnceReply{LostLease{won.run.id()}};
+          co_return RunOnceReply{LostLease{won.run.id(), error->code, error->detail}};
         co_return std::unexpected(*error);
       }
       auto& settled = std::get<Settled>(replies->front());
@@ -188,7 +188,8 @@ class Call {
 
   bool is_own_retry(const Run& run) const {
     const auto* queued = run.as<Queued>();
-    return settings_.retry && queued && queued->by == QueuedBy::failed_attempt && run.origin == Origin::claimed;
+    return settings_.retry && queued && run.origin == Origin::claimed &&
+           (queued->by == QueuedBy::failed_attempt || queued->by == QueuedBy::doubtful_attempt);
   }
 
   // Waits for the delay of the run's policy, because the store's clock may differ from this one. If the wait is too

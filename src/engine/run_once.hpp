@@ -76,9 +76,12 @@ struct Ran {
   Run run;
   std::optional<Uuid> dead_letter;
 };
-// This call's effect ran or was stopped, but the lease was lost: another owner may run the effect again.
+// This call's effect ran or was stopped, but its outcome was not stored. LEASE_LOST: another owner may run the effect
+// again. ALREADY_SETTLED: the run was ended without this outcome, by the end of its lease or by an operator.
 struct LostLease {
   RunId run;
+  Code reason = Code::LEASE_LOST;
+  std::string detail;
 };
 // Replay: the run completed before. Busy, NotDue, InDoubtReply, Mismatch: the refusal of the claim.
 using RunOnceReply = std::variant<Ran, LostLease, Replay, Busy, NotDue, InDoubtReply, Mismatch>;

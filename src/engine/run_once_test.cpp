@@ -40,6 +40,15 @@ TEST_F(RunOnceTest, RetriesByPolicyAndThenFails) {
   EXPECT_GE(bench.clock.elapsed(), 6s);
 }
 
+TEST_F(RunOnceTest, UnknownOutcomeIsRetriedUnderRerun) {
+  ScriptedEffect effect{EffectFailed{.message = "killed", .outcome_unknown = true}};
+  ClaimRequest request = claim_of("a");
+  request.retry = {.retries = 1, .first = 1s};
+  const auto reply = run(effect, request);
+  EXPECT_EQ(std::get<Ran>(reply).run.as<Failed>()->effect, Effect::unknown);
+  EXPECT_EQ(effect.runs, 2u);
+}
+
 TEST_F(RunOnceTest, WithoutRetryReturnsTheQueuedRun) {
   ScriptedEffect effect{EffectFailed{.message = "no"}};
   EXPECT_TRUE(std::get<Ran>(run(effect, claim_of("a"), {.retry = false})).run.as<Queued>());
@@ -149,6 +158,34 @@ TEST_F(RunOnceTest, CancelRequestStopsTheEffect) {
   request.lease = 3s;
   EXPECT_TRUE(std::get<Ran>(run(effect, request)).run.as<Cancelled>());
   EXPECT_EQ(effect.stopped, StopReason::cancel_requested);
+}
+
+TEST_F(RunOnceTest, CancelOfALongLeaseTakesTwoSeconds) {
+  ScriptedEffect effect{EffectInterrupted{}};
+  effect.bench = &bench;
+  effect.takes = 1h;
+  effect.on_run = [&] {
+    const auto page = bench.store.list({});
+    bench.store.move({.tenant = "default", .id = page->runs.front().id(), .move = CancelByHand{}},
+                     [](const Result<MoveReply>&) {});
+  };
+  ClaimRequest request = claim_of("a");
+  request.lease = 24h;
+  EXPECT_TRUE(std::get<Ran>(run(effect, request)).run.as<Cancelled>());
+  EXPECT_LE(effect.stopped_at, 2s);
+}
+
+// The store was unreachable for longer than the lease; its sweep failed the run before the settle arrived.
+TEST_F(RunOnceTest, SettleAfterTheLeaseSaysThatTheRunEnded) {
+  ScriptedEffect effect{EffectDone{"42", {}}};
+  ClaimRequest request = claim_of("a");
+  request.lease = 1s;
+  effect.on_run = [&] {
+    bench.clock.pass(2s);
+    bench.store.sweep(10, [](const Result<Swept>&) {});
+  };
+  const auto reply = run(effect, request);
+  EXPECT_EQ(std::get<LostLease>(reply).reason, Code::ALREADY_SETTLED);
 }
 
 TEST_F(RunOnceTest, ExceptionIsAnUnknownOutcome) {

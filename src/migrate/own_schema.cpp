@@ -22,7 +22,18 @@ SchemaReport inspect(PgTarget& target) {
   return judge(files, has == HasSchema::yes ? target.read_ledger() : std::vector<Applied>(), has);
 }
 
+// The first migration makes the same check, but its hint has a character that LATIN1 lacks, so that the client would
+// get an error of the conversion instead.
+void require_utf8(PgTarget& target) {
+  if (const std::string encoding = target.encoding(); encoding != "UTF8")
+    throw MigrationError(Code::STORE_FORMAT,
+                         fmt::format("the encoding of this database is {}, and must be UTF8: CREATE DATABASE name "
+                                     "ENCODING 'UTF8' TEMPLATE template0",
+                                     encoding));
+}
+
 void set_up(PgTarget& target, Duration patience) {
+  require_utf8(target);
   require_faultless(target, own_migrations());
   target.begin(patience, [] {});
   // Another server may have set the database up during the lock wait.
@@ -80,7 +91,9 @@ std::optional<Error> find_refusal(const SchemaReport& report) {
 Result<SchemaReport> inspect_own_schema(const std::string& url, Random& random) {
   try {
     PgTarget target({.database = url, .ledger = Ledger::own}, random);
-    return inspect(target);
+    const SchemaReport report = inspect(target);
+    if (report.state == SchemaState::empty) require_utf8(target);
+    return report;
   } catch (const MigrationError& stop) {
     return fail(stop.code, stop.what());
   }

@@ -94,6 +94,14 @@ std::vector<std::vector<std::string>> PgTarget::query(const std::string& sql,
 
 // All names are qualified, including operators and types, here and in all statements on the ledger. The search_path is
 // the role's own: an object of another user in it would otherwise run with the rights of this role.
+std::string PgTarget::encoding() {
+  try {
+    return query("SHOW server_encoding").at(0).at(0);
+  } catch (const pg::Failure& failure) {
+    stop(failure, "reading the encoding");
+  }
+}
+
 bool PgTarget::has_schema(const std::string& name) {
   try {
     return query(

@@ -34,6 +34,8 @@ class PgTarget final : public Target {
   // not a member of all three roles. None if it is, or if there is no such schema.
   std::optional<std::string> find_missing_grant();
   bool has_schema(const std::string& name);
+  // "UTF8", "LATIN1"
+  std::string encoding();
 
  private:
   PgTarget(TargetSettings settings, Random& random, const std::string& database);

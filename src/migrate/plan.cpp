@@ -61,8 +61,10 @@ class Reader {
 
  private:
   void add(const YAML::Node& at, std::string text) {
+    // An empty value is at the token after it, so its member's line is reported.
     const auto mark = at.Mark();
-    faults_.push_back({file_, mark.is_null() ? 0 : mark.line + 1, std::move(text)});
+    const int line = at.IsNull() && member_line_ > 0 ? member_line_ : mark.is_null() ? 0 : mark.line + 1;
+    faults_.push_back({file_, line, std::move(text)});
   }
 
   void read_members(const YAML::Node& node, const std::string& what, const std::set<std::string>& known) {
@@ -80,7 +82,9 @@ class Reader {
       } else if (!seen_.insert(name).second) {
         add(member.first, fmt::format("`{}` is said twice", written));
       } else {
+        member_line_ = member.first.Mark().line + 1;
         read_member(name, member.second);
+        member_line_ = 0;
       }
     }
   }
@@ -230,6 +234,7 @@ class Reader {
   const std::string& file_;
   std::vector<Fault>& faults_;
   std::set<std::string> seen_;
+  int member_line_ = 0;  // of the member that is read; 0: none
   Plan plan_;
 };
 

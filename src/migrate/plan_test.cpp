@@ -92,6 +92,16 @@ dependencies: [User settings feature must be disabled first]
   EXPECT_EQ(parsed.plan.change, "Add user_preferences table");
 }
 
+// YAML puts an empty value at the next token, here the next member.
+TEST(Plan, EmptyMembersAreReportedAtTheirOwnLines) {
+  const std::string messages =
+      parse("change:\nsteps:\n\ndata_loss_risk:\nestimated_time:\ndependencies: []\n").messages();
+  EXPECT_THAT(messages, HasSubstr("p.yml:1: `change` must be text"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:2: `steps` must be a list"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:4: `data_loss_risk` must be text"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:5: `estimated_time` must be text"));
+}
+
 TEST(Plan, AllFaultsAreReportedWithTheirLines) {
   const Parsed parsed = parse(R"(change: x
 data_loss_risk: some

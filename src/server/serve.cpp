@@ -10,6 +10,7 @@
 
 #include "pg/dsn.hpp"
 #include "server/address_file.hpp"
+#include "server/folder_access.hpp"
 #include "server/service.hpp"
 #include "server/startup_signal_guard.hpp"
 
@@ -36,10 +37,10 @@ int wait_for_signal() {
   return signal;
 }
 
-void log_to_stderr() {
-  spdlog::set_level(spdlog::level::info);
-  if (spdlog::get("latchkey")) return;
-  spdlog::set_default_logger(spdlog::stderr_color_mt("latchkey"));
+void log_to_stderr(const std::string& level) {
+  if (!spdlog::get("latchkey")) spdlog::set_default_logger(spdlog::stderr_color_mt("latchkey"));
+  spdlog::set_level(spdlog::level::from_str(level));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %^%l%$ %v");  // with the offset of the local time zone
 }
 
 void print_banner(std::ostream& out, const Service& service, const ServeSettings& settings) {
@@ -82,10 +83,11 @@ std::unexpected<Error> refuse_folder(const std::string& data_dir, const ServerAd
 }  // namespace
 
 Result<void> serve(ServeSettings settings, std::ostream& out) {
-  log_to_stderr();
+  log_to_stderr(settings.log_level);
   const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts, because threads inherit the mask
   signal(SIGXFSZ, SIG_IGN);  // over the file size limit (ulimit -f) a write then fails, as on a full disk
+  if (auto readable = check_access(settings.data_dir); !readable) return readable;
   if (settings.store.empty())
     if (auto found = ServerAddressFile::find(settings.data_dir)) return refuse_folder(settings.data_dir, *found);
   StartupSignalGuard watch(signals);

@@ -19,6 +19,7 @@ struct ServeSettings {
   bool insecure_listen = false;           // listen beyond loopback although there is no TLS
   std::string store;                      // "sqlite:FILE", "postgres://…"; DIR/latchkey.db when empty
   std::vector<std::string> cors_origins;  // origins whose scripts may call; "*" for all; empty turns CORS off
+  std::string log_level = "info";         // debug, info, warn or error; debug logs each request
   unsigned threads = 2;                   // of the HTTP server
   Duration lock_patience = std::chrono::seconds{5};  // for a command that owns the store to release it
   SqliteSettings sqlite;                             // tuning of the store; its file comes from `store`

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -128,7 +129,12 @@ Fault read_small_number(const JsonValue& value, std::uint32_t& into, std::uint32
 
 Fault read_ms(const JsonValue& value, Duration& into) {
   std::uint64_t ms = 0;
-  if (read_number(value, ms)) return wrong_value(value, "a whole number of milliseconds");
+  // Some languages write every number as a float: 10000.0.
+  if (double whole = 0; value.element.is_double() && value.element.get(whole) == simdjson::SUCCESS && whole >= 0 &&
+                        whole < static_cast<double>(std::uint64_t{1} << 53) && std::floor(whole) == whole)
+    ms = static_cast<std::uint64_t>(whole);
+  else if (read_number(value, ms))
+    return wrong_value(value, "a whole number of milliseconds");
   into = Duration{static_cast<std::int64_t>(ms)};
   return std::nullopt;
 }

@@ -51,5 +51,18 @@ TEST(JsonOut, WritesExtremeNumbers) {
   EXPECT_EQ(out, R"({"least":-9223372036854775808,"most":9223372036854775807})");
 }
 
+TEST(JsonIn, SpansMayBeWholeFloats) {
+  simdjson::dom::parser parser;
+  const auto read = [&](const std::string& text) -> std::optional<Duration> {
+    Duration span{};
+    simdjson::dom::element number;
+    if (parser.parse(simdjson::padded_string(text)).get(number) != simdjson::SUCCESS) return std::nullopt;
+    return read_ms({"lease_ms", number, text}, span) ? std::nullopt : std::optional(span);
+  };
+  EXPECT_EQ(read("10000.0"), Duration{10'000});
+  EXPECT_EQ(read("1e4"), Duration{10'000});
+  for (const char* bad : {"1.5", "-1.0", "1e300", "\"60s\""}) EXPECT_FALSE(read(bad)) << bad;
+}
+
 }  // namespace
 }  // namespace latchkey::wire

@@ -36,10 +36,16 @@ struct WriteState {
   }
 };
 
-void write_error(ObjectOut& out, const Run& run) {
+// The error of a command has its output behind the first line: too much for each item of a list.
+std::string_view shorten(std::string_view message) {
+  constexpr std::size_t kListedMax = 2048;
+  return message.size() > kListedMax ? message.substr(0, message.find('\n')) : message;
+}
+
+void write_error(ObjectOut& out, const Run& run, Payloads payloads) {
   if (run.as<Completed>() || (run.last_error.empty() && run.last_error_code.empty())) return;
   ObjectOut error(out.member("error"));
-  error.text("message", run.last_error);
+  error.text("message", payloads == Payloads::none ? shorten(run.last_error) : run.last_error);
   if (!run.last_error_code.empty()) error.text("code", run.last_error_code);
   error.end();
 }
@@ -65,7 +71,7 @@ void append_run(std::string& text, const Run& run, Payloads payloads, std::strin
   out.number("lease_ms", head.lease.count());
   out.word("on_doubt", to_string(head.on_doubt)).id("effect_key", run.effect_key);
   if (!head.caller.empty()) out.text("caller", head.caller);
-  write_error(out, run);
+  write_error(out, run, payloads);
   if (!progress.empty()) out.raw("progress", progress);
   if (payloads == Payloads::all) out.payload("input", head.input);
   const auto* completed = run.as<Completed>();
@@ -119,7 +125,7 @@ void append_steps(std::string& text, const std::vector<MemberStep>& steps) {
 void append_dead_letter(std::string& text, const DeadLetter& entry, const MembersPage* page) {
   ObjectOut out(text);
   out.id("id", entry.id).word("tenant", entry.tenant).text("function", entry.function).text("code", entry.code);
-  out.text("reason", entry.reason).id("latest_run", entry.latest_run);
+  out.text("reason", page == nullptr ? shorten(entry.reason) : entry.reason).id("latest_run", entry.latest_run);
   out.number("count", static_cast<std::int64_t>(entry.count));
   out.instant("opened_at", entry.opened_at).instant("updated_at", entry.updated_at);
   if (entry.acknowledged_at)
@@ -131,7 +137,7 @@ void append_dead_letter(std::string& text, const DeadLetter& entry, const Member
       ObjectOut item(text);
       item.id("run", member.run).number("generation", member.generation);
       if (!member.key.empty()) item.text("key", member.key);
-      item.text("code", member.code).text("reason", member.reason).number("attempts", member.attempts);
+      item.text("code", member.code).text("reason", shorten(member.reason)).number("attempts", member.attempts);
       item.word("effect", to_string(member.effect)).instant("at", member.at);
       if (!member.steps.empty()) append_steps(item.member("steps"), member.steps);
       item.end();

@@ -68,5 +68,14 @@ TEST(RunJson, ObjectWithoutIdIsNoRun) {
   EXPECT_EQ(read.error().code, Code::REPLY_LOST);
 }
 
+TEST(RunJson, ListsHaveTheFirstLineOfALongError) {
+  Run run;
+  run.head = std::make_shared<RunHead>();
+  run.state = Failed{};
+  run.last_error = "exit status 3\n--- stdout\n" + std::string(5000, 'x');
+  EXPECT_NE(to_json(run, Payloads::none).find(R"("message":"exit status 3"})"), std::string::npos);
+  EXPECT_NE(to_json(run, Payloads::all).find("xxx"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace latchkey::wire

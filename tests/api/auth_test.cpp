@@ -54,6 +54,7 @@ TEST_F(AuthTest, RouterRolesMatchTheDesign) {
       {"POST /v1/dead-letters/{id}/retry", Access::org_admin},
       {"POST /v1/dead-letters/{id}/resolve", Access::org_admin},
       {"GET /v1/tokens", Access::org_admin},
+      {"GET /v1/tokens/self", Access::viewer},
       {"POST /v1/tokens", Access::org_admin},
       {"DELETE /v1/tokens/{id}", Access::org_admin},
       {"GET /healthz", Access::open},
@@ -110,6 +111,18 @@ TEST_F(AuthTest, TokensExpireAndAreRevoked) {
   EXPECT_THAT(list.body, ::testing::HasSubstr(R"("name":"CI \"x\"")"));
   EXPECT_THAT(list.body, ::testing::HasSubstr("revoked_at"));
   EXPECT_THAT(list.body, ::testing::Not(::testing::HasSubstr(second.at("/token"))));
+}
+
+TEST_F(AuthTest, TokenShowsItsOwnRights) {
+  const Heard own = caller(make_token("service", R"(["acme","globex"])")).get("/v1/tokens/self");
+  EXPECT_EQ(own.status, 200);
+  EXPECT_EQ(own.at("/role"), "service");
+  EXPECT_EQ(own.at("/tenants"), R"(["acme","globex"])");
+  EXPECT_EQ(admin().get("/v1/tokens/self").at("/role"), "admin");
+  EXPECT_EQ(caller("lk_wrong").get("/v1/tokens/self").status, 401);
+  const Heard refused = caller(make_token("service", R"(["acme"])")).get("/v1/runs?tenant=globex");
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.body, ::testing::HasSubstr("may not act for tenant `globex`, only for acme"));
 }
 
 TEST_F(AuthTest, OrgAdminCreatesTokensForOwnTenantsOnly) {

@@ -162,7 +162,7 @@ TEST_P(OperatorCommands, UserNameWithInvalidTextIsEscaped) {
 TEST_P(OperatorCommands, TokenNameMustBeUtf8) {
   const Answer refused = call({"token", "create", "--name", "j\xffo", "--role", "admin"});
   EXPECT_EQ(refused.out, "");
-  EXPECT_THAT(refused.err, HasSubstr("INVALID_ARGUMENT: `name` must be UTF-8"));
+  EXPECT_THAT(refused.err, HasSubstr("INVALID_ARGUMENT: `--name` must be UTF-8"));
 }
 
 TEST_P(OperatorCommands, RunsOfADeadLetterAreResolved) {

@@ -72,7 +72,7 @@ TEST_F(RunSignals, OwnerPausedPastItsLeaseStopsItsCommand) {
   EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "second\n");
 }
 
-TEST_F(RunSignals, SignalIsForwardedOnceAndAttemptReleased) {
+TEST_F(RunSignals, SignalIsForwardedOnceAndTheKeyIsFree) {
   for (const auto& [signal, name] :
        std::vector<std::pair<int, std::string>>{{SIGINT, "INT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}}) {
     const auto words = run(name, "trap 'echo got " + name + "; exit 9' " + name + "; echo running; read x");
@@ -86,7 +86,39 @@ TEST_F(RunSignals, SignalIsForwardedOnceAndAttemptReleased) {
     EXPECT_EQ(next.exit, 0) << next.err;
     EXPECT_EQ(next.out, "again\n");
   }
-  EXPECT_EQ(call({"dlq", "list"}).out, "no dead letters\n");
+  EXPECT_THAT(call({"dlq", "list"}).out, HasSubstr("OUTCOME_UNKNOWN"));
+}
+
+// Whether the first call had `hold` or not: its effect may have happened.
+TEST_F(RunSignals, LaterHoldCountsAfterASignal) {
+  EXPECT_EQ(call(run("a", "kill -9 $$")).exit, 137);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string key = "k" + std::to_string(signal);
+    const auto owner = start(run(key, "echo running; exec sleep 1000"));
+    ASSERT_EQ(owner->read_line(), "running");
+    owner->signal(signal);
+    EXPECT_EQ(owner->finish(), 128 + signal);
+  }
+  for (const std::string key : {"a", "k2", "k15"}) {
+    const Answer held = call(run(key, "echo again", {"--on-doubt", "hold"}));
+    EXPECT_EQ(held.exit, 76) << key << held.out;
+    EXPECT_EQ(held.out, "");
+    EXPECT_THAT(held.err, testing::ContainsRegex("latchkey runs resolve [-0-9a-f]+ --outcome completed.failed.rerun"));
+    if (key != "a") EXPECT_EQ(call(run(key, "echo again")).out, "again\n") << "without hold it runs again";
+  }
+  const std::string runs = call({"runs", "list", "--json", "--key", "a"}).out;
+  EXPECT_EQ(call({"runs", "resolve", runs.substr(runs.find("\"id\":\"") + 6, 36), "--outcome", "rerun"}).exit, 0);
+  EXPECT_EQ(call(run("a", "echo again", {"--on-doubt", "hold"})).out, "again\n");
+}
+
+TEST_F(RunSignals, InterruptedAttemptIsRetriedByTheNextCall) {
+  const auto owner = start_with_merged_output(run("a", "echo running; exec sleep 1000", {"--retries", "2"}));
+  ASSERT_EQ(owner->read_line(), "running");
+  owner->signal(SIGTERM);
+  EXPECT_EQ(owner->finish(), 143);
+  EXPECT_THAT(owner->out, HasSubstr("is released, the next call runs it again"));
+  EXPECT_THAT(owner->out, Not(HasSubstr("trying again")));
+  EXPECT_EQ(call(run("a", "echo attempt $LATCHKEY_ATTEMPT")).out, "attempt 2\n");
 }
 
 TEST_F(RunSignals, CommandMayFinishAfterASignal) {
@@ -156,7 +188,7 @@ TEST_F(RunSignals, CtrlCReachesTheCommandOnce) {
       start_on_terminal(run("a", "trap 'echo got INT; exit 9' INT; echo running; while :; do read x; done"));
   terminal.read_until("running\r\n");
   terminal.type("\x03");
-  const std::string seen = terminal.read_until("is released");
+  const std::string seen = terminal.read_until("the next call runs it again");
   EXPECT_THAT(seen, HasSubstr("got INT"));
   EXPECT_EQ(seen.find("got INT"), seen.rfind("got INT")) << "only the terminal sent it";
   EXPECT_EQ(terminal.finish(), 130);

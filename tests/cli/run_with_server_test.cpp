@@ -1,7 +1,11 @@
 // Commands beside a server that owns the store: they use the server, and continue when it starts or stops.
 #include <signal.h>
 
+#include <thread>
+
+#include "base/clock.hpp"
 #include "cli/cli_fixture.hpp"
+#include "store/sqlite/store_lock.hpp"
 
 namespace latchkey {
 namespace {
@@ -77,6 +81,58 @@ TEST_F(RunWithServer, SignalInARetryDelayReleasesTheRun) {
   EXPECT_EQ(owner->finish(), 130);
   EXPECT_THAT(owner->out, HasSubstr("is released, the next call runs it again"));
   EXPECT_EQ(call(run("a", "echo attempt $LATCHKEY_ATTEMPT")).out, "attempt 3\n");
+}
+
+TEST_F(RunWithServer, TokenOfOneTenantNeedsNoTenantFlag) {
+  auto server = serve();
+  const auto make = [&](const Words& tenants) {
+    Words words{"token", "create", "--name", "ci", "--role", "service"};
+    words.insert(words.end(), tenants.begin(), tenants.end());
+    const std::string token = call(words).out;
+    return token.substr(0, token.find('\n'));
+  };
+  const Words one{"--token", make({"--tenant", "acme"})};
+  EXPECT_EQ(call(run("a", "echo hi", one)).out, "hi\n");
+  EXPECT_THAT(call({"runs", "list", "--json"}).out, HasSubstr(R"("tenant":"acme")"));
+  Words other = one;
+  other.insert(other.end(), {"--tenant", "globex"});
+  const Answer refused = call(run("b", "echo hi", other));
+  EXPECT_EQ(refused.exit, 77);
+  EXPECT_THAT(refused.err, HasSubstr("may not act for tenant `globex`, only for acme; choose with --tenant"));
+  const Answer several = call(run("b", "echo hi", {"--token", make({"--tenant", "x", "--tenant", "y"})}));
+  EXPECT_THAT(several.err, HasSubstr("name one with --tenant"));
+  const std::string own = call({"token", "whoami", "--token", one.back()}).out;
+  EXPECT_THAT(own, HasSubstr("role         service\n"));
+  EXPECT_THAT(own, HasSubstr("tenants      acme\n"));
+  EXPECT_THAT(call({"token", "whoami", "--json"}).out, HasSubstr(R"("role":"admin","tenants":[])"));
+  EXPECT_EQ(call({"token", "create", "--name", "ann", "--role", "admin"}).exit, 0);
+}
+
+// The lock file has the address of a server that accepts no connections any more: it is stopping.
+TEST_F(RunWithServer, ListWaitsForAStoppingServer) {
+  ASSERT_EQ(call(run("a", "true")).exit, 0);
+  SystemClock clock;
+  auto lock = StoreLock::acquire(data_dir_ + "/latchkey.db", Duration{0}, clock);
+  ASSERT_TRUE(lock);
+  ASSERT_TRUE(lock->announce("http://127.0.0.1:1"));
+  const auto listing = start({"runs", "list"});
+  std::thread release([&, stopped = std::move(*lock)]() mutable {
+    // It has tried the address once it has opened no connection: the list is refused at least once before this ends.
+    call({"version"});
+    StoreLock gone = std::move(stopped);
+  });
+  EXPECT_EQ(listing->finish(), 0) << listing->err;
+  EXPECT_THAT(listing->out, HasSubstr("completed"));
+  release.join();
+}
+
+TEST_F(RunWithServer, DebugLogHasALinePerRequest) {
+  environment_ = {"LATCHKEY_LOG_LEVEL=debug"};
+  auto server = serve();
+  ASSERT_EQ(call(run("a", "true")).exit, 0);
+  server->signal(SIGTERM);
+  EXPECT_EQ(server->finish(), 0);
+  EXPECT_THAT(server->err, testing::ContainsRegex("T[0-9:.]+[+-][0-9][0-9]:[0-9][0-9] debug POST /v1/runs 201"));
 }
 
 TEST_F(RunWithServer, TokensAreCreatedListedAndRevoked) {

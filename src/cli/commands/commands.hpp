@@ -19,7 +19,8 @@
   COMMAND(move)                    \
   COMMAND(key)                     \
   COMMAND(completion)              \
-  COMMAND(man)
+  COMMAND(man)                     \
+  COMMAND(version)
 
 namespace latchkey {
 

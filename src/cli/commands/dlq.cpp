@@ -35,11 +35,11 @@ Result<void> list(const DlqOptions& options, std::ostream& out, RunApi& api) {
     }) << '\n';
     return {};
   }
-  Table table({"DEAD LETTER", "TENANT", "FUNCTION", "COUNT", "CODE", "UPDATED", "READ", "REASON"});
+  Table table({"DEAD LETTER", "TENANT", "FUNCTION", "COUNT", "CODE", "UPDATED", "ACK", "REASON"});
   for (const DeadLetter& entry : page->entries)
     table.add({to_string(entry.id), plain(entry.tenant, 20), plain(entry.function, 24), std::to_string(entry.count),
                plain(entry.code, 32), plain(entry.updated_at), entry.acknowledged_at ? "yes" : "no",
-               plain(entry.reason, 60)});
+               plain(first_line(entry.reason), 60)});
   if (table.empty()) {
     out << "no dead letters\n";
   } else {
@@ -55,7 +55,7 @@ void print_entry(std::ostream& out, const DeadLetter& entry) {
                {"tenant", plain(entry.tenant)},
                {"function", plain(entry.function, 128)},
                {"code", plain(entry.code)},
-               {"reason", plain(entry.reason, 1000)},
+               {"reason", plain(first_line(entry.reason), 1000)},
                {"count", std::to_string(entry.count)},
                {"latest run", to_string(entry.latest_run)},
                {"opened", plain(entry.opened_at)},
@@ -88,9 +88,11 @@ Result<void> show(std::ostream& out, RunApi& api, Uuid id, const IdOptions& opti
   Table table({"RUN", "KEY", "CODE", "TRIES", "EFFECT", "AT", "REASON", "STEPS"});
   for (const DeadLetterMember& member : details->members)
     table.add({to_string(member.run), plain(member.key, 40), plain(member.code, 32), std::to_string(member.attempts),
-               std::string(to_string(member.effect)), plain(member.at), plain(member.reason, 60),
+               std::string(to_string(member.effect)), plain(member.at), plain(first_line(member.reason), 60),
                describe_steps(member)});
   table.print(out);
+  if (const auto output = later_lines(details->entry.reason); !output.empty())
+    out << "\noutput of the latest failed attempt:\n" << plain_lines(output);
   return {};
 }
 

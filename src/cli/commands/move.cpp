@@ -12,6 +12,7 @@
 #include "cli/terminal/table.hpp"
 #include "pg/dsn.hpp"
 #include "server/address_file.hpp"
+#include "server/folder_access.hpp"
 #include "server/settings.hpp"
 #include "transfer/transfer_store.hpp"
 #include "wire/json_out.hpp"
@@ -202,6 +203,7 @@ class MoveProgress {
 void move(const MoveOptions& options, const CliContext& context) {
   if (const auto fault = find_fault(options)) return context.report(*fault);
   const std::string file = find_file(options);
+  if (const auto readable = check_access(file); !readable) return context.report(readable.error());
   if (options.unmark) return unmark(file, context);
   const auto moved = [&] {
     MoveProgress progress(options, context);

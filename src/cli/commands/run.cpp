@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "cli/commands/commands.hpp"
+#include "cli/flag_words.hpp"
 #include "cli/shared_options.hpp"
 #include "cli/terminal/interrupts.hpp"
 #include "cli/terminal/progress_reporting_claims.hpp"
@@ -108,7 +109,8 @@ class RunCall {
       : options_(options),
         context_(context),
         status_(context.err, context.status),
-        report_{context.err, context.clock, options.quiet ? Verbosity::quiet : Verbosity::full, options.key, status_},
+        report_{context.err, context.clock, options.quiet ? Verbosity::quiet : Verbosity::full,
+                options.key, status_,       options.connection.flags()},
         interrupts_(io_),
         command_({.arguments = context.behind_dashes, .signals = interrupts_.before()}, context.clock),
         clock_(context.clock, io_, [this] { return must_leave(); }),
@@ -135,7 +137,7 @@ class RunCall {
     const auto reply =
         co_await run_once(claims_, clock_, context_.random, std::move(request), command_, make_settings(options_));
     if (reply) co_return report_.report(*reply, command_);
-    report_.warn(to_string(reply.error()));
+    report_.warn(to_string(with_flag_words(reply.error())));
     claims_.report_abandoned();
     // The exit code of a failed command is returned even if its outcome could not be stored.
     if (command_.end() && command_.end()->exit_code != 0) co_return command_.end()->exit_code;
@@ -201,7 +203,7 @@ class RunCall {
 
 int run(const RunOptions& options, const CliContext& context) {
   const auto refuse = [&](const Error& error) {
-    context.err << "latchkey: " + to_string(error) + "\n" << std::flush;
+    context.report(error);  // run() sets the exit code again
     return exit_code_of(error.code);
   };
   if (context.behind_dashes.empty())

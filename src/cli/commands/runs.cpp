@@ -6,6 +6,7 @@
 #include "cli/api_command.hpp"
 #include "cli/commands/commands.hpp"
 #include "cli/resolve_options.hpp"
+#include "cli/terminal/run_details.hpp"
 #include "cli/terminal/table.hpp"
 #include "wire/json_out.hpp"
 #include "wire/run_json.hpp"
@@ -43,7 +44,8 @@ Result<ListQuery> make_query(const RunsOptions& options, Clock& clock) {
 void print_runs(std::ostream& out, const Page& page) {
   Table table({"RUN", "TENANT", "FUNCTION", "KEY", "STATUS", "TRY", "CREATED", "ERROR"});
   for (const Run& run : page.runs) {
-    const std::string error = run.as<Completed>() ? "" : plain(run.last_error, 40);
+    const std::string code = run.as<Failed>() ? code_of(run) + ": " : "";
+    const std::string error = run.as<Completed>() ? "" : plain(code + first_line(run.last_error), 60);
     table.add({to_string(run.id()), plain(run.head->tenant, 20), plain(run.head->function, 24),
                plain(run.head->key, 40), std::string(to_string(run.status())),
                fmt::format("{}/{}", run.attempt, run.attempts_max), plain(run.head->created_at), error});
@@ -56,43 +58,12 @@ void print_runs(std::ostream& out, const Page& page) {
   if (!page.next.empty()) out << "more: --cursor " << page.next << '\n';
 }
 
-void print_run(std::ostream& out, const Run& run) {
-  const auto* queued = run.as<Queued>();
-  const auto* running = run.as<Running>();
-  const auto* done = run.as<Completed>();
-  const auto* failed = run.as<Failed>();
-  const auto* cancelled = run.as<Cancelled>();
-  print_facts(out, {{"run", to_string(run.id())},
-                    {"tenant", plain(run.head->tenant)},
-                    {"function", plain(run.head->function, 128)},
-                    {"key", plain(run.head->key, 512)},
-                    {"guard", std::string(to_string(run.head->guard))},
-                    {"status", std::string(to_string(run.status()))},
-                    {"attempt", fmt::format("{} of {}, generation {}, fence {}", run.attempt, run.attempts_max,
-                                            run.generation, static_cast<std::uint64_t>(run.fence))},
-                    {"created", plain(run.head->created_at)},
-                    {"due", queued ? plain(queued->due_at) : ""},
-                    {"started", running ? plain(running->started_at) : ""},
-                    {"lease until", running ? plain(running->lease_until) : ""},
-                    {"cancel", running && running->cancel_requested ? "requested" : ""},
-                    {"settled", run.is_settled() ? plain(run.settled_at()) : ""},
-                    {"code", failed      ? failed->code
-                             : cancelled ? cancelled->code
-                                         : ""},
-                    {"effect", std::string(failed      ? to_string(failed->effect)
-                                           : cancelled ? to_string(cancelled->effect)
-                                                       : "")},
-                    {"error", done ? "" : plain(run.last_error, 1000)},
-                    {"caller", plain(run.head->caller, 200)},
-                    {"result", done ? plain(done->result, 2000) : ""}});
-}
-
 Result<void> show(std::ostream& out, const Result<Run>& run, const IdOptions& options) {
   if (!run) return std::unexpected(run.error());
   if (options.json) {
     out << wire::to_json(*run, wire::Payloads::all) << '\n';
   } else {
-    print_run(out, *run);
+    print_run(out, *run, options.connection.flags());
   }
   return {};
 }
@@ -127,6 +98,47 @@ void add_list(CLI::App& runs, const CliContext& context) {
   set_api_work(*command, options, context, [options, &context](RunApi& api) { return list(*options, context, api); });
 }
 
+struct ShowOptions : IdOptions {
+  std::string key;
+  std::string function = "run";
+};
+
+// The newest run of the key.
+Result<Run> find_by_key(const ShowOptions& options, RunApi& api) {
+  ListQuery query{.tenant = options.connection.tenant, .function = options.function, .key = options.key};
+  query.limit = 1;
+  query.with_payloads = false;
+  const auto page = find_page(api, query);
+  if (!page) return std::unexpected(page.error());
+  if (page->runs.empty())
+    return fail(Code::NOT_FOUND,
+                fmt::format("the key `{}` has no run in the function `{}`", plain(options.key, 200), options.function));
+  return api.find_run(page->runs.front().id());
+}
+
+void add_show(CLI::App& runs, const CliContext& context) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App* const command = runs.add_subcommand("show", "Show one run with its output, by its id or its key");
+  CLI::Option* const id = command->add_option("ID", options->id, "Id, as lists show it, or the beginning or end of it");
+  command->add_option("--key", options->key, "The newest run of this key instead")->excludes(id);
+  command->add_option("--function", options->function, "With --key: the key's function")->capture_default_str();
+  add_json(*command, options->json);
+  add_connection_options(*command, options->connection);
+  command->footer(
+      "Examples:\n  latchkey runs show --key backup:2026-02-06\n"
+      "  latchkey runs show 0198f0a1-7c2e-7000-8000-00005be78b16\n  latchkey runs show 5be78b16");
+  command->callback([options, &context] {
+    if (options->id.empty() && options->key.empty())
+      return context.report({Code::USAGE, "name a run: its ID, or --key KEY (see latchkey runs show --help)"});
+    call_api(options->connection, context, [&](RunApi& api) -> Result<void> {
+      if (!options->key.empty()) return show(context.out, find_by_key(*options, api), *options);
+      const auto id = find_id(api, options->connection.tenant, options->id);
+      if (!id) return std::unexpected(id.error());
+      return show(context.out, api.find_run(*id), *options);
+    });
+  });
+}
+
 void add_run_retry(CLI::App& runs, const CliContext& context) {
   auto retry = std::make_shared<RetryByHand>();
   CLI::App* const command =
@@ -138,6 +150,16 @@ void add_run_retry(CLI::App& runs, const CliContext& context) {
                     "Use a new effect key: the receiving system treats it as another request");
 }
 
+// A call with `hold` is refused for a failed run, too, if its effect may have happened. To run it again is a retry
+// then.
+Result<Run> resolve_run(RunApi& api, RunId id, Move move) {
+  const bool reruns = std::holds_alternative<ResolveRerun>(move);
+  auto resolved = api.move_run(id, std::move(move));
+  if (resolved || !reruns || resolved.error().code != Code::MOVE_REFUSED) return resolved;
+  const auto run = api.find_run(id);
+  return run && run->as<Failed>() ? api.move_run(id, RetryByHand{}) : resolved;
+}
+
 void add_run_resolve(CLI::App& runs, const CliContext& context) {
   auto resolve = std::make_shared<ResolveOptions>();
   CLI::App* const command =
@@ -147,7 +169,7 @@ void add_run_resolve(CLI::App& runs, const CliContext& context) {
                          return fail(Code::USAGE, "`--note` is allowed only with `--outcome failed`");
                        auto move = make_move(*resolve);
                        if (!move) return std::unexpected(move.error());
-                       return show(out, api.move_run(id, *std::move(move)), options);
+                       return show(out, resolve_run(api, id, *std::move(move)), options);
                      });
   add_resolve_options(*command, *resolve,
                       {.outcomes = {"completed", "failed", "rerun"},
@@ -164,14 +186,14 @@ void add_run_resolve(CLI::App& runs, const CliContext& context) {
 void add_runs_command(CLI::App& app, const CliContext& context) {
   CLI::App* const runs = app.add_subcommand("runs", "List, show, watch, cancel, retry or resolve runs");
   runs->require_subcommand(1);
-  runs->footer("Examples:\n  latchkey runs list --status running\n  latchkey runs show ID");
+  runs->footer(
+      "Examples:\n  latchkey runs list --status running\n  latchkey runs show ID\n  latchkey runs show --key "
+      "backup:2026-02-06");
   std::ostream& out = context.out;
   add_list(*runs, context);
-  add_id_command(
-      *runs, "show", "Show one run with its input and result", context,
-      [&out](RunApi& api, Uuid id, const IdOptions& options) { return show(out, api.find_run(id), options); });
-  add_id_command(*runs, "cancel", "Cancel a run; the owner of a running run gets the request with its next heartbeat",
-                 context, [&out](RunApi& api, Uuid id, const IdOptions& options) {
+  add_show(*runs, context);
+  add_id_command(*runs, "cancel", "Cancel a run; the owner of a running run gets the request within 2 s", context,
+                 [&out](RunApi& api, Uuid id, const IdOptions& options) {
                    return show(out, api.move_run(id, CancelByHand{}), options);
                  });
   add_run_retry(*runs, context);

@@ -102,9 +102,10 @@ class Watch {
       out_ << wire::to_json(run, wire::Payloads::none) << '\n' << std::flush;
       return;
     }
-    out_ << fmt::format("{}  {:<9}  try {}/{}  {} {}{}\n", to_string(run.id()), to_string(run.status()), run.attempt,
-                        run.attempts_max, plain(run.head->function, 24), plain(run.head->key, 40),
-                        run.as<Completed>() || run.last_error.empty() ? "" : ": " + plain(run.last_error, 60))
+    out_ << fmt::format(
+                "{}  {:<9}  try {}/{}  {} {}{}\n", to_string(run.id()), to_string(run.status()), run.attempt,
+                run.attempts_max, plain(run.head->function, 24), plain(run.head->key, 40),
+                run.as<Completed>() || run.last_error.empty() ? "" : ": " + plain(first_line(run.last_error), 60))
          << std::flush;
   }
 
@@ -116,10 +117,10 @@ class Watch {
 };
 
 void watch(const IdOptions& options, const CliContext& context) {
-  const auto id = parse_id(options.id);
-  if (!id && !options.id.empty()) return context.report(id.error());
   const auto api = open_api(options.connection, context);
   if (!api) return context.report(api.error());
+  const auto id = options.id.empty() ? Result<Uuid>() : find_id(**api, options.connection.tenant, options.id);
+  if (!id) return context.report(id.error());
   Watch watch(**api, options, context);
   if (options.id.empty()) {
     const auto done = watch.follow_all();

@@ -25,6 +25,12 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
       ->take_all();
   serve_app->add_flag("--insecure-listen", settings->insecure_listen,
                       "Listen beyond loopback although there is no TLS");
+  serve_app
+      ->add_option("--log-level", settings->log_level,
+                   "The least important lines that are logged; debug has a line for each request")
+      ->envname("LATCHKEY_LOG_LEVEL")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
   serve_app->footer(
       "Examples:\n  latchkey serve\n  latchkey serve --data-dir /var/lib/latchkey --listen 127.0.0.1:7420\n"
       "  latchkey serve --store sqlite:/srv/latchkey.db --retention 30d\n"
@@ -38,9 +44,7 @@ void add_serve_command(CLI::App& app, const CliContext& context) {
       return context.report(known.error());
     const auto served = serve(*settings, context.out);
     if (served) return context.set_exit(0);
-    // A second server is not a failure, so it has an exit code of its own for service managers.
-    const Code code = served.error().code;
-    context.report(served.error(), code == Code::STORE_LOCKED ? EXIT_BUSY : exit_code_of(code));
+    context.report(served.error(), exit_code_of_start(served.error().code));
   });
 }
 

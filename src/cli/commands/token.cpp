@@ -92,6 +92,30 @@ Result<void> list(const ApiOptions& options, std::ostream& out, RunApi& api) {
   return {};
 }
 
+Result<void> show_own(const ApiOptions& options, std::ostream& out, RunApi& api) {
+  const auto token = api.find_own_token();
+  if (!token) return std::unexpected(token.error());
+  const std::string tenants = fmt::format("{}", fmt::join(token->tenants, " "));
+  if (options.json) {
+    std::string text, names = "[";
+    for (const std::string& tenant : token->tenants)
+      names.append(names == "[" ? "\"" : ",\"").append(tenant).append("\"");
+    wire::ObjectOut object(text);
+    object.word("id", token->id).text("name", token->name).word("role", to_string(token->role));
+    object.raw("tenants", names + "]");
+    if (token->expires_at) object.instant("expires_at", *token->expires_at);
+    object.end();
+    out << text << '\n';
+    return {};
+  }
+  print_facts(out, {{"token", token->id},
+                    {"name", plain(token->name, 128)},
+                    {"role", std::string(to_string(token->role))},
+                    {"tenants", tenants.empty() ? "all" : plain(tenants, 1000)},
+                    {"expires", token->expires_at ? plain(*token->expires_at) : "never"}});
+  return {};
+}
+
 void add_create(CLI::App& token, const CliContext& context) {
   auto options = std::make_shared<CreateOptions>();
   CLI::App* const command = token.add_subcommand("create", "Create a token; its secret is printed once, on stdout");
@@ -105,7 +129,9 @@ void add_create(CLI::App& token, const CliContext& context) {
   add_duration(*command, "--expires", options->expires, "Lifetime, such as 30d (default: unlimited)");
   add_json(*command, options->json);
   add_server_options(*command, options->connection);
-  command->footer("Example:\n  latchkey token create --name ci --role service --tenant acme --expires 30d");
+  command->footer(
+      "Examples:\n  latchkey token create --name ci --role service --tenant acme --expires 30d\n"
+      "  latchkey token create --name ann --role admin");
   command->callback([options, command, &context] {
     options->request.role = *parse_role(options->role);
     if (command->count("--expires") > 0) options->request.expires_in = options->expires;
@@ -120,7 +146,7 @@ void add_token_command(CLI::App& app, const CliContext& context) {
   token->require_subcommand(1);
   token->footer(
       "Examples:\n  latchkey token create --name ci --role service --tenant acme\n  latchkey token list\n"
-      "  latchkey token revoke ID");
+      "  latchkey token whoami\n  latchkey token revoke ID");
   add_create(*token, context);
   auto list_options = std::make_shared<ApiOptions>();
   CLI::App* const list_app = token->add_subcommand("list", "List tokens, without their secrets");
@@ -129,6 +155,13 @@ void add_token_command(CLI::App& app, const CliContext& context) {
   list_app->footer("Example:\n  latchkey token list");
   set_api_work(*list_app, list_options, context,
                [list_options, &context](RunApi& api) { return list(*list_options, context.out, api); });
+  auto own_options = std::make_shared<ApiOptions>();
+  CLI::App* const own = token->add_subcommand("whoami", "Show the role and the tenants of the token in use");
+  add_json(*own, own_options->json);
+  add_connection_options(*own, own_options->connection);
+  own->footer("Example:\n  latchkey token whoami --server http://127.0.0.1:7420");
+  set_api_work(*own, own_options, context,
+               [own_options, &context](RunApi& api) { return show_own(*own_options, context.out, api); });
   auto revoke_options = std::make_shared<IdOptions>();
   CLI::App* const revoke = token->add_subcommand("revoke", "Revoke a token: the server refuses it from now on");
   revoke->add_option("ID", revoke_options->id, "Id, as lists show it")->required();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/terminal/table.hpp"
+
 namespace latchkey {
 namespace {
 
@@ -15,7 +17,8 @@ constexpr Duration kShownAfter = std::chrono::seconds{1};
 
 std::string describe(const Ending& ending) {
   if (std::holds_alternative<Complete>(ending)) return "the command succeeded";
-  if (const auto* failed = std::get_if<Fail>(&ending)) return "the command failed (" + failed->message + ")";
+  if (const auto* failed = std::get_if<Fail>(&ending))
+    return "the command failed (" + first_line(failed->message) + ")";
   return "the command was stopped";
 }
 
@@ -47,7 +50,7 @@ void ProgressReportingClaims::settle(std::vector<SettleRequest> requests, Done<s
     if (!replies) {
       report_unsettled(replies.error());
     } else {
-      report_settled();
+      report_settled(*replies);
       for (const SettleReply& reply : *replies) report_settle(reply);
     }
     done(std::move(replies));
@@ -77,11 +80,12 @@ void ProgressReportingClaims::report_waiting(RunId id) {
 void ProgressReportingClaims::report_settle(const SettleReply& reply) {
   const auto* settled = std::get_if<Settled>(&reply);
   const auto* queued = settled ? settled->run.as<Queued>() : nullptr;
-  if (!queued || queued->by != QueuedBy::failed_attempt) return;
+  if (!queued || (queued->by != QueuedBy::failed_attempt && queued->by != QueuedBy::doubtful_attempt)) return;
   const Run& run = settled->run;
   run_in_retry_delay_ = run;
+  if (run.last_error_code == "INTERRUPTED") return;  // the caller releases the run and reports that
   report_.note(fmt::format("attempt {} of {} failed: {}; trying again in {}", run.attempt, run.attempts_max,
-                           run.last_error,
+                           first_line(run.last_error),
                            format_duration(run.head->retry.delay_after(std::max(1u, run.failures), no_jitter))));
 }
 
@@ -106,9 +110,11 @@ void ProgressReportingClaims::report_unsettled(const Error& error) {
   report_.warn(fmt::format("still not stored after {}: {}", in_seconds(now - unsettled_at_), to_string(error)));
 }
 
-void ProgressReportingClaims::report_settled() {
+void ProgressReportingClaims::report_settled(const std::vector<SettleReply>& replies) {
   settling_ = false;
-  if (unsettled_.exchange(false))
+  const bool is_stored =
+      std::ranges::all_of(replies, [](const SettleReply& reply) { return std::holds_alternative<Settled>(reply); });
+  if (unsettled_.exchange(false) && is_stored)
     report_.note(fmt::format("stored after {}", in_seconds(report_.clock.elapsed() - unsettled_at_)));
 }
 
@@ -119,9 +125,11 @@ void ProgressReportingClaims::report_abandoned() const {
   report_.warn(fmt::format("{}, but {}: run {} {}", ending_,
                            unknown ? "it is not known whether its outcome is stored" : "its outcome is NOT stored", id,
                            unknown ? "shows it" : "counts as running until its lease expires"));
-  report_.warn(fmt::format("when the lease expires, {}, {}", format_rfc3339(won_->lease_until),
+  const bool is_over = won_->lease_until <= report_.clock.now();
+  report_.warn(fmt::format("{}, {}, {}", is_over ? "its lease expired" : "when the lease expires",
+                           format_rfc3339(won_->lease_until),
                            won_->run.head->on_doubt == OnDoubt::hold
-                               ? "it is in doubt and an operator decides (latchkey runs resolve " + id + ")"
+                               ? "it is in doubt and an operator decides (" + report_.resolve_command(id) + ")"
                                : "the next call runs the command again"));
 }
 

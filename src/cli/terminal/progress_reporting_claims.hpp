@@ -45,7 +45,7 @@ class ProgressReportingClaims final : public ClaimStore {
   void report_settle(const SettleReply& reply);
   void report_waiting(RunId id);
   void report_unsettled(const Error& error);
-  void report_settled();
+  void report_settled(const std::vector<SettleReply>& replies);
 
   ClaimStore& claims_;
   const RunReport& report_;

@@ -8,6 +8,7 @@
 #include <ostream>
 
 #include "cli/exit_codes.hpp"
+#include "cli/terminal/table.hpp"
 #include "effects/stored_output.hpp"
 
 namespace latchkey {
@@ -81,6 +82,24 @@ int RunReport::output_lost(int error) const {
   return EXIT_OUTPUT;
 }
 
+std::string RunReport::resolve_command(const std::string& id) const {
+  return fmt::format("latchkey runs resolve {} --outcome completed|failed|rerun{}", id, flags);
+}
+
+int RunReport::lost(const LostLease& lost, const Command& command) const {
+  if (lost.reason != Code::ALREADY_SETTLED)
+    warn(fmt::format("LEASE_LOST: run {} has another owner now; the effect of this call may be repeated",
+                     to_string(lost.run)));
+  else if (lost.detail.ends_with("failed"))
+    warn(fmt::format(
+        "LEASE_LOST: the lease of run {} ended before the outcome could be stored: the run counts as failed "
+        "(effect unknown); the next call runs it again",
+        to_string(lost.run)));
+  else
+    warn(fmt::format("LEASE_LOST: the outcome of run {} was not stored, because {}", to_string(lost.run), lost.detail));
+  return command.interrupted_by() ? 128 + *command.interrupted_by() : EXIT_BUSY;
+}
+
 void RunReport::note_released(RunId id) const {
   note(fmt::format("interrupted; run {} is released, the next call runs it again", to_string(id)));
 }
@@ -116,8 +135,13 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
   if (command.interrupted_by() && !ran.run.as<Cancelled>()) {
     if (ran.run.as<InDoubt>())  // under `hold` the attempt is not released
       warn(
-          fmt::format("OUTCOME_UNKNOWN: interrupted; run {0} may have had its effect, and is not run again before an "
-                      "operator decides (latchkey runs resolve {0})",
+          fmt::format("OUTCOME_UNKNOWN: interrupted; run {} may have had its effect, and is not run again before an "
+                      "operator decides ({})",
+                      to_string(ran.run.id()), resolve_command(to_string(ran.run.id()))));
+    else if (ran.run.as<Failed>())
+      note(
+          fmt::format("interrupted; run {} may have had its effect; the next call runs it again, unless it has "
+                      "--on-doubt hold",
                       to_string(ran.run.id())));
     else
       note_released(ran.run.id());
@@ -128,38 +152,33 @@ int RunReport::ran(const Ran& ran, const Command& command) const {
     return 128 + SIGTERM;
   }
   if (ran.run.as<InDoubt>()) {
-    warn(fmt::format("OUTCOME_UNKNOWN: run {} may have had its effect; an operator decides", to_string(ran.run.id())));
+    warn(fmt::format("OUTCOME_UNKNOWN: run {} may have had its effect; an operator decides ({})",
+                     to_string(ran.run.id()), resolve_command(to_string(ran.run.id()))));
     return EXIT_IN_DOUBT;
   }
   const bool not_run = end && (end->exit_code == EXIT_NOT_FOUND || end->exit_code == EXIT_NOT_EXECUTABLE);
   if (not_run) warn(end->what);
   if (ran.dead_letter)
-    note(fmt::format("{} after {} attempt{}; dead letter {} (latchkey dlq show {})",
+    warn(fmt::format("{} after {} attempt{}; dead letter {} (latchkey dlq show {}{})",
                      not_run ? "failed"
                      : end   ? end->what
-                             : ran.run.last_error,
+                             : first_line(ran.run.last_error),
                      ran.run.attempt, ran.run.attempt == 1 ? "" : "s", to_string(*ran.dead_letter),
-                     to_string(*ran.dead_letter)));
+                     to_string(*ran.dead_letter), flags));
   return end && end->exit_code != 0 ? end->exit_code : EXIT_INTERNAL;
 }
 
 int RunReport::report(const RunOnceReply& reply, const Command& command) const {
   status.clear();
   return std::visit(
-      Cases{[&](const Ran& one) { return ran(one, command); },
-            [&](const LostLease& lost) {
-              warn(fmt::format("LEASE_LOST: run {} has another owner now; the effect of this call may be repeated",
-                               to_string(lost.run)));
-              return command.interrupted_by() ? 128 + *command.interrupted_by() : EXIT_BUSY;
-            },
+      Cases{[&](const Ran& one) { return ran(one, command); }, [&](const LostLease& one) { return lost(one, command); },
             [&](const Replay& one) { return replay(one.run); },
             [&](const Busy& one) { return busy(one.code, one.run, one.retry_after); },
             [&](const NotDue& one) { return busy(Code::NOT_DUE, one.run, one.retry_after); },
             [&](const InDoubtReply& one) {
-              warn(
-                  fmt::format("OUTCOME_UNKNOWN: run {} of the key '{}' may have had its effect; an operator decides "
-                              "(latchkey runs show {}; runs cancel frees the key)",
-                              to_string(one.run.id()), key, to_string(one.run.id())));
+              warn(fmt::format(
+                  "OUTCOME_UNKNOWN: run {} of the key '{}' may have had its effect; an operator decides ({})",
+                  to_string(one.run.id()), key, resolve_command(to_string(one.run.id()))));
               return EXIT_IN_DOUBT;
             },
             [&](const Mismatch& one) {

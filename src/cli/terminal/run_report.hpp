@@ -20,11 +20,14 @@ struct RunReport {
   Verbosity verbosity = Verbosity::full;
   std::string key;
   StatusLine& status;
+  std::string flags;  // of commands that are suggested: " --data-dir DIR"
 
   // Print one line, "latchkey: …"; a note only without --quiet.
   void note(const std::string& line) const;
   void warn(const std::string& line) const;
   void note_released(RunId id) const;
+  // "latchkey runs resolve ID --outcome completed|failed|rerun"
+  std::string resolve_command(const std::string& id) const;
   // Shows the wait on a terminal until the next message.
   void show_waiting(RunId id, Duration since) const;
 
@@ -35,6 +38,7 @@ struct RunReport {
   int ran(const Ran& ran, const Command& command) const;
   int replay(const Run& run) const;
   int output_lost(int error) const;
+  int lost(const LostLease& lost, const Command& command) const;
   int busy(Code code, const Run& run, Duration retry_after) const;
   void note_truncation(const char* name, std::uint64_t stored, std::uint64_t total) const;
 };

@@ -79,6 +79,23 @@ std::string plain(std::string_view text, std::size_t width) {
   return out;
 }
 
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
+std::string_view later_lines(std::string_view text) {
+  const auto end = text.find('\n');
+  return end == text.npos ? std::string_view() : text.substr(end + 1);
+}
+
+std::string plain_lines(std::string_view text) {
+  std::string lines;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    lines += plain(text.substr(0, end), text.size()) + "\n";
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
 std::string plain(Instant at) {
   if (at == Instant{}) return "";
   std::string text = format_rfc3339(at);  // 2026-02-06T10:00:00.123Z

@@ -29,6 +29,12 @@ void print_facts(std::ostream& out, const std::vector<std::pair<std::string, std
 // Replaces control characters and bytes that are not UTF-8 by '?', and characters that are invisible or reverse the
 // line by their number, such as \u202e. Cuts the text to `width` characters with an ellipsis.
 std::string plain(std::string_view text, std::size_t width = 60);
+// The same for each line of a text; each ends with a line break. Lines are not cut.
+std::string plain_lines(std::string_view text);
+// The text up to its first line break. The error of a failed command has its output after that.
+std::string first_line(std::string_view text);
+// The rest of it; empty when there is one line only.
+std::string_view later_lines(std::string_view text);
 // 2026-02-06 10:00:00Z; empty for the epoch.
 std::string plain(Instant at);
 

@@ -24,7 +24,8 @@ Uuid read_uuid(std::string_view bytes) {
 }
 
 Database::Database(const std::string& file, const char* vfs, Access access) {
-  const int flags = access == Access::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int flags =
+      access == Access::write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
   if (sqlite3_open_v2(file.c_str(), &handle_, flags, vfs) != SQLITE_OK) {
     const std::string why = handle_ ? sqlite3_errmsg(handle_) : "out of memory";
     sqlite3_close_v2(handle_);
