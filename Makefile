@@ -3,9 +3,9 @@ SHELL := /bin/bash
 DATA_DIR ?= data
 SEED ?= 1
 
-.PHONY: help deps build run test test-all bench fmt tidy sim clean
+.PHONY: help deps build run test test-all bench coverage-page fmt tidy sim clean
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 15
 
 deps: ## install the Debian packages that are missing, for all of the below; build, test and so on install only their own
 	@scripts/install-deps
@@ -33,6 +33,9 @@ sim: ## replay one simulation: make sim SEED=42
 	@scripts/install-deps test
 	@scripts/build release simulation_test
 	@LATCHKEY_SIM_SEED=$(SEED) build/release/tests/simulation/simulation_test --gtest_filter='*OneSeed*'
+
+coverage-page: ## write docs/coverage.md from docs/coverage.txt and the tests' `// covers:` tags
+	@scripts/coverage_page.py
 
 fmt: ## format all C++ files
 	@scripts/install-deps tools

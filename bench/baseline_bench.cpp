@@ -1,4 +1,4 @@
-// The baseline: what a careful person writes by hand. A key table with the key as clustered primary key, one writer
+// The baseline: a careful hand-written program. A key table with the key as clustered primary key, one writer
 // thread, group commit, the same pragmas. baseline_bench N prints claim + settle pairs per second.
 #include <fmt/format.h>
 #include <sqlite3.h>

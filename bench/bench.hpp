@@ -1,4 +1,4 @@
-// What the in-process benchmarks share: callers that always have one thing in flight, and a stop watch.
+// Shared by the in-process benchmarks: callers that always have one request in flight, and a stop watch.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ inline double resident_mb() {
   return resident * 4096 / 1e6;
 }
 
-// A folder of its own below the working directory, so that it lies on the disk that is measured; removed at the end.
+// A folder below the working directory, so that it is on the measured disk. It is removed at the end.
 class Folder {
  public:
   explicit Folder(const std::string& name) : path_(std::filesystem::absolute("bench-data-" + name)) {

@@ -1,4 +1,4 @@
-// What the rows of the PostgreSQL table share: the store that is measured, and a session beside its own.
+// Shared by the rows of the PostgreSQL table: the measured store, and a session beside its own.
 #pragma once
 
 #include <libpq-fe.h>
@@ -59,7 +59,7 @@ class Bench {
     store_ = std::move(*opened);
   }
   Store& store() { return *store_; }
-  // Behind the store's back, to see what it costs.
+  // Switches row-level security off while the store runs, to measure its cost.
   void switch_security_off() {
     Psql(url_).run(
         "DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = "

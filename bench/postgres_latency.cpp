@@ -1,4 +1,4 @@
-// How long one call takes, and how soon a dead letter is heard of.
+// The times of single calls, and of the notification of a dead letter.
 #include <fmt/format.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 constexpr int kCallers = 4;
 constexpr auto kEvery = 20ms;  // each of them: 200 calls a second in all
 
-// One of the callers' call, which times what it is about: ms.
+// One call of a caller; it returns its time in ms.
 using Call = std::function<double(int number)>;
 
 struct Times {
@@ -27,8 +27,8 @@ struct Times {
   std::vector<double> late;  // by how much the machine let a caller that slept go on too late, just before its call
 };
 
-// Calls of several kinds, each at 200/s: a second of the one, a second of the next, and round again. So what the
-// machine does meanwhile befalls all of them alike. The first of each kind only warms it.
+// Calls of several kinds, each at 200/s, one second of each kind in turn. So the machine's stalls affect all kinds
+// alike. The first second of each kind only warms it up.
 std::vector<Times> time_in_turn(int rounds, const std::vector<std::function<Call(int caller)>>& kinds) {
   std::vector<Times> times(kinds.size());
   std::vector<std::vector<Call>> calls(kinds.size());
@@ -154,8 +154,8 @@ std::vector<double> time_guards(const std::string& url, int seconds) {
   return time_in_turn(seconds, {guard_by(url)}).front().calls;
 }
 
-// The guard alone: through the SQL functions and through the store; and beside them a plain insert, and how late those
-// who call are let go on.
+// The guard alone, through the SQL functions and through the store. Beside them a plain insert, and the delay with
+// which the machine wakes up the callers.
 void run_guard(const std::string& url, int seconds) {
   Bench bench(url);
   const auto times =
@@ -170,7 +170,7 @@ void run_guard(const std::string& url, int seconds) {
       percentile(within.calls, 0.5), percentile(within.calls, 0.99), percentile(guard.late, 0.99), guard.calls.size());
 }
 
-// From the settlement that fails for good to its notification, one at a time.
+// From a settlement with a permanent failure to its notification, one at a time.
 std::vector<double> time_letters(Bench& bench, const std::string& url, std::uint64_t count) {
   static std::atomic<std::uint64_t> next{0};
   Psql listener(url);

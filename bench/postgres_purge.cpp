@@ -1,4 +1,4 @@
-// What it costs to purge what was done, beside doing it.
+// The cost of purging jobs, relative to executing them.
 #include <fmt/format.h>
 
 #include <future>
@@ -11,16 +11,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// In slices, as the engine does; how many are gone.
+// Purges in slices, as the engine does, and returns the number of purged runs.
 std::uint64_t purge_all(Store& store) {
   std::uint64_t gone = 0;
   for (bool more = true; more;) {
-    std::promise<Swept> told;
+    std::promise<Swept> reply;
     store.purge({}, 500, [&](Result<Swept> swept) {
       require(swept.has_value(), "a purge failed");
-      told.set_value(*swept);
+      reply.set_value(*swept);
     });
-    const Swept swept = told.get_future().get();
+    const Swept swept = reply.get_future().get();
     gone += swept.changed;
     more = swept.more;
   }

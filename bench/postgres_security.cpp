@@ -1,6 +1,5 @@
-// What row-level security costs: two stores in one process, of which one has it switched off behind its back, do the
-// same in turn, so that whatever else the machine does falls on both. Each figure is the rate with it over the rate
-// without.
+// The cost of row-level security: two stores in one process, one of them with it switched off, do the same work in
+// turn, so that the machine's stalls affect both. Each figure is the rate with it over the rate without it.
 #include <fmt/format.h>
 
 #include <functional>
@@ -24,7 +23,7 @@ double rate_of_jobs(Side& side, bool keyed, std::uint64_t count) {
   return rate;
 }
 
-// The ratios of so many pairs; who begins changes with each.
+// The ratios of the pairs; the two sides take turns in beginning a pair.
 std::string compare(Side& with, Side& without, int pairs, const std::function<double(Side&)>& rate) {
   std::vector<double> ratios;
   for (int i = 0; i < pairs; ++i) {
@@ -47,7 +46,7 @@ void run_security(const std::string& url, int pairs) {
   const std::string plain = url + "_plain", name = plain.substr(plain.rfind('/') + 1);
   Psql(url).run("CREATE DATABASE " + name);
   std::string found;
-  const auto keep = [&](const std::string& row, const std::string& ratios) {
+  const auto record = [&](const std::string& row, const std::string& ratios) {
     found += (found.empty() ? "" : ", ") + fmt::format("\"{}\": {}", row, ratios);
     std::fprintf(stderr, "  security: %s %s\n", row.c_str(), ratios.c_str());
   };
@@ -57,28 +56,28 @@ void run_security(const std::string& url, int pairs) {
     const auto jobs = [&](bool keyed) {
       return compare(with, without, pairs, [&](Side& side) { return rate_of_jobs(side, keyed, kJobs); });
     };
-    keep("jobs", jobs(false));
-    keep("keyed", jobs(true));
-    // The middle of a call's times stands for them: the slowest hundredth is the machine's.
-    keep("guard",
-         compare(with, without, pairs, [](Side& side) { return 1 / percentile(time_guards(side.url, 2), 0.5); }));
-    keep("letters", compare(with, without, pairs,
-                            [](Side& side) { return 1 / percentile(time_letters(side.bench, side.url, 200), 0.5); }));
+    record("jobs", jobs(false));
+    record("keyed", jobs(true));
+    // The median of a call's times counts: the slowest hundredth comes from the machine.
+    record("guard",
+           compare(with, without, pairs, [](Side& side) { return 1 / percentile(time_guards(side.url, 2), 0.5); }));
+    record("letters", compare(with, without, pairs,
+                              [](Side& side) { return 1 / percentile(time_letters(side.bench, side.url, 200), 0.5); }));
     for (Side* side : {&with, &without}) rate_of_jobs(*side, true, kHistory);
-    keep("jobs at 2 M", jobs(false));
-    keep("keyed at 2 M", jobs(true));
-    Psql holders[] = {Psql(with.url), Psql(without.url)};
-    for (Psql& holder : holders) {
-      holder.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
-      holder.run("SELECT count(*) FROM (SELECT * FROM latchkey.job_runs LIMIT 10000) x");
+    record("jobs at 2 M", jobs(false));
+    record("keyed at 2 M", jobs(true));
+    Psql readers[] = {Psql(with.url), Psql(without.url)};
+    for (Psql& reader : readers) {
+      reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ");
+      reader.run("SELECT count(*) FROM (SELECT * FROM latchkey.job_runs LIMIT 10000) x");
     }
-    keep("snapshot", compare(with, without, pairs, [&](Side& side) { return rate_of_jobs(side, false, 2 * kJobs); }));
-    for (Psql& holder : holders) holder.run("ROLLBACK");
-    // Last: what they leave in the queue is taken by nobody.
+    record("snapshot", compare(with, without, pairs, [&](Side& side) { return rate_of_jobs(side, false, 2 * kJobs); }));
+    for (Psql& reader : readers) reader.run("ROLLBACK");
+    // At the end, as no worker takes the jobs that these rows leave in the queue.
     for (const bool duplicates : {false, true})
-      keep(duplicates ? "single-dup" : "single", compare(with, without, pairs, [duplicates](Side& side) {
-             return Singles(side.bench.store(), duplicates, side.key += kHistory).run(2);
-           }));
+      record(duplicates ? "single-dup" : "single", compare(with, without, pairs, [duplicates](Side& side) {
+               return Singles(side.bench.store(), duplicates, side.key += kHistory).run(2);
+             }));
   }
   Psql(url).run("DROP DATABASE " + name + " WITH (FORCE)");
   fmt::print("{{{}}}\n", found);

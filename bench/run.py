@@ -17,7 +17,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = f"{ROOT}/build/release"
 QUICK = "--quick" in sys.argv
-HOW = "How it was measured, where that matters: nginx answers with a body as long as a claim's, so that the scripts do the same work for both; it is not an empty `return 200`. Jobs run with two producers and four workers, each with a batch of 500 in flight; with one worker they were at 0.81 to 0.86 of the pairs. This machine is not equally fast from minute to minute: for the growth row six steps of 200,000 from 4.4 M to 5.6 M keys (one whole merge) each stand beside 200,000 in a fresh file, and the ratio is that of their times' sums. The key table's callers cost nothing, Latchkey's do."
+HOW = "How it was measured, where that matters: nginx answers with a body as long as a claim's, so that the scripts do the same work for both; it is not an empty `return 200`. Jobs run with two producers and four workers, each with a batch of 500 in flight; with one worker they were at 0.81 to 0.86 of the pairs. This machine is not equally fast from minute to minute: for the growth row six steps of 200,000 from 4.4 M to 5.6 M keys (one whole merge) are each paired with 200,000 in a fresh file, and the ratio is that of their times' sums. The key table's callers cost nothing, Latchkey's do."
 
 
 def run(*command, cwd=None):
@@ -109,7 +109,7 @@ def page(figures, table):
 def main():
     date = datetime.date.today().isoformat()
     figures = {"date": date, "machine": machine()}
-    # Below the project, so that it lies on the disk that is measured.
+    # Below the project, so that the data is on the measured disk.
     folder = tempfile.mkdtemp(prefix="bench-data-", dir=ROOT)
     try:
         figures["canonical"] = run(f"{BUILD}/bench/canonical_bench")

@@ -31,8 +31,7 @@ ClaimRequest claim_of(std::uint64_t number) {
   return request;
 }
 
-// Callers that claim a new key, settle it, and go on, until `pairs` are done. Two threads keep them going, as servers
-// do.
+// Callers that claim and settle new keys until `pairs` are done. Two threads run their callbacks, as in servers.
 class Pairs {
  public:
   Pairs(Store& store, std::uint64_t from, std::uint64_t pairs) : store_(store), next_(from), end_(from + pairs) {}
@@ -166,7 +165,7 @@ double run_fresh(const std::string& file, std::uint64_t pairs, Clock& clock, Ran
 }
 
 // The rate as the table grows; leaves the file as a killed process would, for `reopen`. This machine is not equally
-// fast from minute to minute: around `total` every step stands beside one in a fresh file, and the ratio is that of
+// fast from minute to minute: around `total` every step is paired with one in a fresh file, and the ratio is that of
 // their sums. Six steps pass through all of a merge.
 void run_growth(Store& store, std::uint64_t total, const std::string& fresh_file, Clock& clock, Random& random) {
   constexpr std::uint64_t kStep = 200'000, kPaired = 6;

@@ -3,15 +3,19 @@ function(latchkey_unite name files)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${LATCHKEY_UNITY} UNITY_BUILD_BATCH_SIZE ${files})
 endfunction()
 
-# latchkey_module(NAME dep…): the folder's *.cpp (but main.cpp) as a static library latchkey_NAME, its *_test.cpp as the test NAME_test.
+# latchkey_module(NAME dep… [FOLDERS folder…]): the folder's *.cpp (but main.cpp), and those of the subfolders in FOLDERS, as a static
+# library latchkey_NAME, its *_test.cpp as the test NAME_test.
 function(latchkey_module name)
-  file(GLOB sources CONFIGURE_DEPENDS *.cpp)
+  cmake_parse_arguments(arg "" "" "FOLDERS" ${ARGN})
+  set(patterns ${arg_FOLDERS})
+  list(TRANSFORM patterns APPEND "/*.cpp")
+  file(GLOB sources CONFIGURE_DEPENDS *.cpp ${patterns})
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cpp$")
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   add_library(latchkey_${name} STATIC ${sources})
   target_include_directories(latchkey_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>)
-  target_link_libraries(latchkey_${name} PUBLIC ${ARGN} PRIVATE $<BUILD_INTERFACE:latchkey_options>)
+  target_link_libraries(latchkey_${name} PUBLIC ${arg_UNPARSED_ARGUMENTS} PRIVATE $<BUILD_INTERFACE:latchkey_options>)
   target_precompile_headers(latchkey_${name} REUSE_FROM latchkey_pch)
   latchkey_unite(latchkey_${name} 16)
   if(LATCHKEY_TESTS AND tests)

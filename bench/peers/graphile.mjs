@@ -1,5 +1,5 @@
 // graphile-worker with its documented fast settings: a local queue and batched completions.
-// It logs each success unless told before it is loaded; its own benchmark turns that off too.
+// It logs each success unless this variable is set before it is loaded. Its own benchmark sets it, too.
 process.env.NO_LOG_SUCCESS = "1";
 const { Logger, makeWorkerUtils, run } = await import("graphile-worker");
 const { default: pg } = await import("pg");

@@ -36,7 +36,7 @@ class Boss {
     return this.boss.send(this.queue, this.payload, key === undefined ? {} : { singletonKey: key });
   }
 
-  // What work() with burstWhenBatchFull does (fetch, handler, complete, again), without its wait after a short batch.
+  // The loop of work() with burstWhenBatchFull (fetch, handler, complete), without its wait after a short batch.
   async drain(completed) {
     let stopping = false;
     const loop = async () => {

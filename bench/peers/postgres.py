@@ -31,15 +31,15 @@ class Postgres:
                               stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
     def make_log_files(self, gib=4):
-        """As of a server that has run for a while: files of its log are there to be used again. To make one takes tens of
-        milliseconds, in which nobody commits."""
+        """Creates log files that the server can reuse, as one has after it has run for a while. Creating a file blocks all
+        commits for tens of milliseconds."""
         self.run(f"DO $$ BEGIN FOR i IN 1..{gib * 64} LOOP PERFORM pg_logical_emit_message(false, 'bench', 'x'); "
                  "PERFORM pg_switch_wal(); END LOOP; END $$")
         self.run("CHECKPOINT")
 
     @contextlib.contextmanager
     def fresh_database(self, name):
-        """An empty database, so that nobody pays for what was measured before."""
+        """An empty database, so that earlier measurements do not affect this one."""
         self.run(f"CREATE DATABASE {name}")
         try:
             yield self.url(name)

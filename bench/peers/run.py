@@ -42,7 +42,7 @@ def node():
 
 
 class Contender:
-    """Whoever is measured. `commands`: for each row it has, a function of (number, url) that answers the command line
+    """A program to measure. `commands`: for each of its rows, a function of (number, url) that returns the command line
     of a program that prints one JSON object with the row's figure on its last line."""
 
     def __init__(self, name, commands):
@@ -101,12 +101,12 @@ def measure_own(server, row, number, rounds):
     return {**{name: round(statistics.median(one[name] for one in found), 2) for name in found[0]}, "rounds": found}
 
 
-def measure(server, everybody, row, number, rounds):
+def measure(server, all_contenders, row, number, rounds):
     """{name: [figures of each round]}; in each round the contenders follow one another, each in a database of its own."""
-    figures = {one.name: [] for one in everybody if row in one.commands}
+    figures = {one.name: [] for one in all_contenders if row in one.commands}
     for turn in range(rounds):
-        # Whoever began the round before is last in this one.
-        order = [one for one in everybody if row in one.commands]
+        # The first contender of the round before is the last of this one.
+        order = [one for one in all_contenders if row in one.commands]
         order = order[turn % len(order):] + order[:turn % len(order)]
         for one in order:
             with server.fresh_database("bench") as url:
@@ -136,20 +136,20 @@ def main():
     quick = "--quick" in words
     chosen = [word for word in words if not word.startswith("--")] or [*ROWS, *OWN]
     fixed = [int(word.split("=")[1]) for word in words if word.startswith("--rounds=")]
-    everybody = contenders(quick)
+    all_contenders = contenders(quick)
     found = {}
 
-    def keep(row, **figures):
+    def record(row, **figures):
         found[row] = figures
         print(json.dumps({"row": row, **figures}), flush=True)
 
-    # Below the project, so that it lies on the disk that is measured.
+    # Below the project, so that the database is on the measured disk.
     with with_postgres(ROOT) as server:
         # As of a server that has run for a while: the first minute of a new one was seen to be slower by half.
         if not quick:
             print("  files of the server's log, and a round that does not count", file=sys.stderr)
             server.make_log_files()
-            measure(server, everybody, "jobs", ROWS["jobs"][1], 1)
+            measure(server, all_contenders, "jobs", ROWS["jobs"][1], 1)
         for row in chosen:
             if row in OWN:
                 number, small, rounds = OWN[row]
@@ -159,10 +159,10 @@ def main():
                 rounds = 1 if quick else fixed[0] if fixed else rounds
             number = small if quick else number
             if row in OWN:
-                keep(row, **measure_own(server, row, number, rounds))
+                record(row, **measure_own(server, row, number, rounds))
                 continue
-            figures = measure(server, everybody, row, number, rounds)
-            keep(row, median=medians(figures, name), rounds=figures)
+            figures = measure(server, all_contenders, row, number, rounds)
+            record(row, median=medians(figures, name), rounds=figures)
     if not quick and set(found) == {*ROWS, *OWN}:
         write_page(f"{ROOT}/bench/results", found)
 

@@ -1,4 +1,4 @@
-// What nearly every file includes and what is slow to parse. Compiled once per build; see cmake/Precompiled.cmake.
+// Headers that nearly every file includes, or that are slow to parse. Compiled once per build; see cmake/Precompiled.cmake.
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>

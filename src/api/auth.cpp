@@ -11,7 +11,7 @@
 namespace latchkey::api {
 namespace {
 
-constexpr std::size_t kRememberedMax = 256;
+constexpr std::size_t kCachedMax = 256;
 
 struct HashOfDigest {
   std::size_t operator()(const Digest& digest) const noexcept {
@@ -21,10 +21,10 @@ struct HashOfDigest {
   }
 };
 
-// What one thread has found good lately.
-struct Remembered {
+// The valid tokens that one thread has seen.
+struct TokenCache {
   std::uint64_t version = 0;
-  std::unordered_map<Digest, std::shared_ptr<const Principal>, HashOfDigest> good;
+  std::unordered_map<Digest, std::shared_ptr<const Principal>, HashOfDigest> valid;
 };
 
 std::uint64_t next_version() {
@@ -83,24 +83,23 @@ std::shared_ptr<const Principal> TokenTable::find_principal(std::string_view aut
   }
   const auto known = tokens->find(std::string(parts->id));
   if (known == tokens->end()) return nullptr;
-  const Digest& kept = known->second.secret_hash;
-  if (CRYPTO_memcmp(kept.data(), parts->secret_hash.data(), kept.size()) != 0) return nullptr;
+  const Digest& hash = known->second.secret_hash;
+  if (CRYPTO_memcmp(hash.data(), parts->secret_hash.data(), hash.size()) != 0) return nullptr;
   return known->second.principal;
 }
 
 Result<std::shared_ptr<const Principal>> TokenTable::authenticate(std::optional<std::string_view> authorization,
                                                                   Instant now) {
-  static thread_local Remembered remembered;
+  static thread_local TokenCache cache;
   if (!authorization) return fail(Code::UNAUTHENTICATED, "send Authorization: Bearer with a token");
   const std::uint64_t version = version_.load(std::memory_order_acquire);
-  if (remembered.version != version || remembered.good.size() > kRememberedMax)
-    remembered.good.clear(), remembered.version = version;
+  if (cache.version != version || cache.valid.size() > kCachedMax) cache.valid.clear(), cache.version = version;
   const Digest digest = sha256(*authorization);
   std::shared_ptr<const Principal> principal;
-  if (const auto known = remembered.good.find(digest); known != remembered.good.end())
+  if (const auto known = cache.valid.find(digest); known != cache.valid.end())
     principal = known->second;
   else if ((principal = find_principal(*authorization)))
-    remembered.good.emplace(digest, principal);
+    cache.valid.emplace(digest, principal);
   if (!principal || (principal->expires_at && now >= *principal->expires_at))
     return fail(Code::UNAUTHENTICATED, "the token is not valid");
   return principal;

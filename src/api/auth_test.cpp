@@ -8,7 +8,7 @@
 namespace latchkey::api {
 namespace {
 
-TEST(Token, ReadsWhatItMakes) {
+TEST(Token, NewTokenCanBeParsed) {
   SystemRandom random;
   const TokenText token = make_token(random), other = make_token(random);
   EXPECT_EQ(token.whole.size(), 3u + 16 + 1 + 40 + 6);
@@ -20,7 +20,7 @@ TEST(Token, ReadsWhatItMakes) {
   EXPECT_NE(token.secret_hash, other.secret_hash);
 }
 
-TEST(Token, RefusesEverySingleSlip) {
+TEST(Token, RefusesEveryMistypedCharacter) {
   SystemRandom random;
   const std::string good = make_token(random).whole;
   int accepted = 0;
@@ -48,7 +48,7 @@ class TokenTableTest : public ::testing::Test {
   TokenTable table{store};
 };
 
-TEST_F(TokenTableTest, AnySpacesStandBeforeTheToken) {
+TEST_F(TokenTableTest, AcceptsSeveralSpacesBeforeToken) {
   const std::string header = add(Role::service, {"t"});
   EXPECT_TRUE(table.authenticate("bearer   " + header.substr(7), clock.now()));
   EXPECT_FALSE(table.authenticate("Bearer", clock.now()));
@@ -56,17 +56,17 @@ TEST_F(TokenTableTest, AnySpacesStandBeforeTheToken) {
   EXPECT_FALSE(table.authenticate("Bearer\t" + header.substr(7), clock.now()));
 }
 
-TEST_F(TokenTableTest, WhatIsForgottenIsRefusedUntilTheListIsReadAgain) {
+TEST_F(TokenTableTest, ForgottenTokenIsRefusedUntilRefresh) {
   const std::string header = add(Role::service, {"t"}), other = add(Role::viewer, {"t"});
   ASSERT_TRUE(table.authenticate(header, clock.now()));
   table.forget(header.substr(7 + 3, 16));
-  EXPECT_FALSE(table.authenticate(header, clock.now())) << "although this thread remembers it";
+  EXPECT_FALSE(table.authenticate(header, clock.now())) << "although this thread has cached it";
   EXPECT_TRUE(table.authenticate(other, clock.now()));
   ASSERT_TRUE(table.refresh());
   EXPECT_TRUE(table.authenticate(header, clock.now()));
 }
 
-TEST_F(TokenTableTest, KnowsWhatWasAdded) {
+TEST_F(TokenTableTest, AcceptsAddedToken) {
   const std::string header = add(Role::service, {"t"});
   for (int i = 0; i < 3; ++i) {
     const auto principal = table.authenticate(header, clock.now());
@@ -80,7 +80,7 @@ TEST_F(TokenTableTest, KnowsWhatWasAdded) {
   EXPECT_FALSE(table.authenticate(header + " ", clock.now()));
 }
 
-TEST_F(TokenTableTest, ForgetsWhatWasRevokedAndWhatExpired) {
+TEST_F(TokenTableTest, RefusesRevokedAndExpiredTokens) {
   const std::string header = add(Role::admin, {});
   const std::string brief = add(Role::viewer, {"t"}, clock.now() + Duration{10});
   EXPECT_TRUE(table.authenticate(header, clock.now()));
@@ -91,8 +91,8 @@ TEST_F(TokenTableTest, ForgetsWhatWasRevokedAndWhatExpired) {
   EXPECT_FALSE(table.authenticate(header, clock.now()));
 }
 
-TEST_F(TokenTableTest, AllTenantsAreAnAdminsAlone) {
-  EXPECT_FALSE(table.authenticate(add(Role::viewer, {}), clock.now())) << "a token of no tenant is of no use";
+TEST_F(TokenTableTest, OnlyAdminsHaveAllTenants) {
+  EXPECT_FALSE(table.authenticate(add(Role::viewer, {}), clock.now())) << "a viewer needs a tenant";
   EXPECT_TRUE((*table.authenticate(add(Role::admin, {}), clock.now()))->acts_for("any"));
 }
 

@@ -6,7 +6,7 @@
 namespace latchkey::api {
 namespace {
 
-Error closed() { return {Code::SHUTTING_DOWN, "the server stops"}; }
+Error closed() { return {Code::SHUTTING_DOWN, "the server is stopping"}; }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void BlockingPool::post(Job job) {
   const auto known = queues_.find(job.queue);
   const std::size_t ahead = known == queues_.end() ? 0 : known->second.waiting.size();
   if (closed_ || waiting_ >= waiting_max_ || ahead >= waiting_max_ / 2) {
-    const Error why = closed_ ? closed() : Error{Code::OVERLOADED, "too many lists and changes wait"};
+    const Error why = closed_ ? closed() : Error{Code::OVERLOADED, "too many requests wait for the store"};
     lock.unlock();
     return job.refuse(why);
   }

@@ -1,4 +1,4 @@
-// The claim that the body and the headers of POST /v1/runs make. Pure but for time zone files.
+// Builds the claim from the body and the headers of POST /v1/runs. Pure, except that it reads time zone files.
 #pragma once
 
 #include <optional>

@@ -8,7 +8,7 @@
 namespace latchkey::api {
 namespace {
 
-// What each answer to a claim is on the wire.
+// Writes the HTTP response for each reply to a claim.
 struct ClaimReplyWriter {
   Answer answer;
 

@@ -45,14 +45,14 @@ Result<MembersQuery> read_members_query(const Call& call) {
   return MembersQuery{*after, *limit};
 }
 
-void tell_page(Answer& answer, const Result<DeadLetterPage>& page) {
+void send_page(Answer& answer, const Result<DeadLetterPage>& page) {
   if (!page) return answer.send_error(page.error());
   answer.send_json(200, wire::write_page(page->entries, page->next, [](std::string& text, const DeadLetter& entry) {
                      wire::append_dead_letter(text, entry, nullptr);
                    }));
 }
 
-void tell_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry, const wire::MembersPage* members) {
+void send_entry(Answer& answer, const Result<std::optional<DeadLetter>>& entry, const wire::MembersPage* members) {
   if (!entry) return answer.send_error(entry.error());
   if (!*entry) return answer.send_error({Code::NOT_FOUND, ""});
   std::string text;
@@ -69,7 +69,7 @@ void list_dead_letters(DeadLetterContext& context, Call call) {
   auto query = read_query(call);
   if (!query) return call.answer.send_error(query.error());
   do_later(call, [&store = context.store, query = *std::move(query)](Answer& answer) {
-    tell_page(answer, store.list_dead_letters(query));
+    send_page(answer, store.list_dead_letters(query));
   });
 }
 
@@ -81,13 +81,13 @@ void find_dead_letter(DeadLetterContext& context, Call call) {
   do_later(call,
            [&store = context.store, tenant = *std::move(tenant), id = id_of(call), query = *query](Answer& answer) {
              const auto entry = store.find_dead_letter(tenant, id);
-             if (!entry || !*entry) return tell_entry(answer, entry, nullptr);
+             if (!entry || !*entry) return send_entry(answer, entry, nullptr);
              auto members = store.list_members(id, query.limit, query.after);
              if (!members) return answer.send_error(members.error());
              const bool more = members->size() == query.limit;
              const std::string next = more ? write_position(position_of(members->back())) : std::string();
              const wire::MembersPage page{*std::move(members), next};
-             tell_entry(answer, entry, &page);
+             send_entry(answer, entry, &page);
            });
 }
 
@@ -95,9 +95,8 @@ void acknowledge_dead_letter(DeadLetterContext& context, Call call) {
   if (const auto body = read_body(call.request, kNoMembers); !body) return call.answer.send_error(body.error());
   auto tenant = call.find_tenant("");
   if (!tenant) return call.answer.send_error(tenant.error());
-  do_later(call,
-           [&store = context.store, tenant = *std::move(tenant), id = id_of(call), actor = call.principal->name](
-               Answer& answer) { tell_entry(answer, store.acknowledge(tenant, id, actor), nullptr); });
+  do_later(call, [&store = context.store, tenant = *std::move(tenant), id = id_of(call), actor = call.principal->name](
+                     Answer& answer) { send_entry(answer, store.acknowledge(tenant, id, actor), nullptr); });
 }
 
 }  // namespace latchkey::api

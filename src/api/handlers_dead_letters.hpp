@@ -10,7 +10,7 @@ void list_dead_letters(DeadLetterContext& context, Call call);
 void find_dead_letter(DeadLetterContext& context, Call call);
 void acknowledge_dead_letter(DeadLetterContext& context, Call call);
 
-// handlers_letter_moves.cpp
+// handlers_dead_letter_actions.cpp
 void retry_dead_letter(DeadLetterContext& context, Call call);
 void resolve_dead_letter(DeadLetterContext& context, Call call);
 

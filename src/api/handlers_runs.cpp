@@ -1,4 +1,4 @@
-// Reading runs: one, a page of them, and why a key did not run.
+// Reads of runs: one run, a page of a list, and the explanation of a key.
 #include "api/handlers_runs.hpp"
 
 #include "api/query.hpp"
@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t kWaitMax = 60'000;
 constexpr std::uint32_t kPageMax = 500;
 
-void tell_found(const Engine& engine, Answer& answer, const Result<std::optional<Run>>& found) {
+void send_found_run(const Engine& engine, Answer& answer, const Result<std::optional<Run>>& found) {
   if (!found) return answer.send_error(found.error());
   if (!*found) return answer.send_error({Code::NOT_FOUND, ""});
   answer.send_json(200, wire::to_json(**found, wire::Payloads::all, engine.find_progress(**found).value_or("")));
@@ -52,20 +52,20 @@ Result<ListQuery> read_listing(Call& call) {
   return listing;
 }
 
-void tell_page(Answer& answer, const Result<Page>& page, wire::Payloads payloads) {
+void send_page(Answer& answer, const Result<Page>& page, wire::Payloads payloads) {
   if (!page) return answer.send_error(page.error());
   answer.send_json(200, wire::write_page(page->runs, page->next, [&](std::string& text, const Run& run) {
                      wire::append_run(text, run, payloads);
                    }));
 }
 
-void write_explanation(Answer& answer, const Result<std::optional<KeyAnswer>>& why) {
-  if (!why) return answer.send_error(why.error());
-  if (!*why) return answer.send_error({Code::NOT_FOUND, ""});
+void send_explanation(Answer& answer, const Result<std::optional<KeyAnswer>>& key) {
+  if (!key) return answer.send_error(key.error());
+  if (!*key) return answer.send_error({Code::NOT_FOUND, ""});
   std::string text;
   wire::ObjectOut out(text);
-  wire::append_run(out.member("run"), (*why)->run, wire::Payloads::all);
-  wire::append_suppressed(out.member("suppressed"), (*why)->suppressed);
+  wire::append_run(out.member("run"), (*key)->run, wire::Payloads::all);
+  wire::append_suppressed(out.member("suppressed"), (*key)->suppressed);
   out.end();
   answer.send_json(200, std::move(text));
 }
@@ -84,10 +84,10 @@ void find_run(RunContext& context, Call call) {
                     wait = Duration{*wait_ms}](Answer& answer) mutable {
     const auto found = context.engine.store().find(tenant, id);
     if (wait == Duration{0} || !found || !*found || (*found)->is_settled())
-      return tell_found(context.engine, answer, found);
+      return send_found_run(context.engine, answer, found);
     context.waiters.add(std::move(tenant), id, wait,
                         [&engine = context.engine, answer = std::move(answer)](
-                            const Result<std::optional<Run>>& run) mutable { tell_found(engine, answer, run); });
+                            const Result<std::optional<Run>>& run) mutable { send_found_run(engine, answer, run); });
   });
 }
 
@@ -95,7 +95,7 @@ void list_runs(RunContext& context, Call call) {
   auto listing = read_listing(call);
   if (!listing) return call.answer.send_error(listing.error());
   do_later(call, [&store = context.engine.store(), listing = *std::move(listing)](Answer& answer) {
-    tell_page(answer, store.list(listing), listing.with_payloads ? wire::Payloads::all : wire::Payloads::none);
+    send_page(answer, store.list(listing), listing.with_payloads ? wire::Payloads::all : wire::Payloads::none);
   });
 }
 
@@ -110,7 +110,7 @@ void explain_key(RunContext& context, Call call) {
   if (const auto fault = find_key_fault(name.key)) return call.answer.send_error(*fault);
   name.hash = compute_key_hash(name.tenant, name.function, name.key);
   do_reading(call, [&engine = context.engine, name = std::move(name)](Answer& answer) {
-    write_explanation(answer, engine.explain_key(name));
+    send_explanation(answer, engine.explain_key(name));
   });
 }
 

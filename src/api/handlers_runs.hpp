@@ -14,7 +14,7 @@ void complete_run(RunContext& context, Call call);
 void fail_run(RunContext& context, Call call);
 void release_run(RunContext& context, Call call);
 
-// handlers_moves.cpp
+// handlers_operator_actions.cpp
 void cancel_run(RunContext& context, Call call);
 void retry_run(RunContext& context, Call call);
 void resolve_run(RunContext& context, Call call);

@@ -1,4 +1,4 @@
-// What an owner says of its try: heartbeat, complete, fail, release.
+// The requests of an owner about its attempt: heartbeat, complete, fail, release.
 #include "api/body.hpp"
 #include "api/handlers_runs.hpp"
 #include "wire/json_out.hpp"
@@ -12,7 +12,7 @@ constexpr std::size_t kProgressMax = 4096;
 struct HeartbeatBody {
   std::uint64_t fence = 0;
   std::optional<Duration> lease;
-  std::string progress;  // as sent; empty: nothing said
+  std::string progress;  // as sent; empty when absent
 };
 struct CompleteBody {
   std::uint64_t fence = 0;
@@ -30,10 +30,10 @@ struct ReleaseBody {
   std::optional<Duration> snooze;
 };
 
-// A fence of 0 is nobody's.
+// No owner has the fence 0.
 wire::Fault read_fence(const wire::JsonValue& value, std::uint64_t& into) {
   if (auto fault = read_number(value, into)) return fault;
-  if (into == 0) return wrong_value(value, "the fence that the claim was given");
+  if (into == 0) return wrong_value(value, "the fence from the reply to the claim");
   return std::nullopt;
 }
 
@@ -95,7 +95,7 @@ constexpr std::array kReleaseMembers{
     wire::Member<ReleaseBody>{"snooze_ms", [](auto& body, auto& value) { return read_ms(value, body.snooze); }},
 };
 
-// The body, checked for its fence; answers the call itself otherwise.
+// Reads a body that must have a fence. Otherwise it sends the error and returns none.
 template <class Body, std::size_t N>
 std::optional<Body> read_fenced(Call& call, const std::array<wire::Member<Body>, N>& members) {
   auto body = read_body(call.request, members);
@@ -107,9 +107,9 @@ std::optional<Body> read_fenced(Call& call, const std::array<wire::Member<Body>,
   return *std::move(body);
 }
 
-// Settles the run of the path; `tell(answer, settled)` answers when it was accepted.
-template <class Tell>
-void settle(RunContext& context, Call call, std::uint64_t fence, Ending ending, Tell tell) {
+// Settles the run in the path. `respond(answer, settled)` sends the reply when the settle was accepted.
+template <class Respond>
+void settle(RunContext& context, Call call, std::uint64_t fence, Ending ending, Respond respond) {
   auto tenant = find_tenant(*call.principal, call.request, "");
   if (!tenant) return call.answer.send_error(tenant.error());
   const std::size_t kind = ending.index();
@@ -117,7 +117,7 @@ void settle(RunContext& context, Call call, std::uint64_t fence, Ending ending, 
   requests.push_back({*std::move(tenant), id_of(call), Fence{fence}, std::move(ending)});
   context.engine.settle(std::move(requests),
                         [&context, &telemetry = call.services.telemetry, kind, answer = std::move(call.answer),
-                         tell](Result<std::vector<SettleReply>> replies) mutable {
+                         respond](Result<std::vector<SettleReply>> replies) mutable {
                           if (!replies) return answer.send_error(replies.error());
                           const SettleReply& reply = replies->front();
                           if (const auto* error = std::get_if<Error>(&reply)) {
@@ -127,15 +127,15 @@ void settle(RunContext& context, Call call, std::uint64_t fence, Ending ending, 
                           const auto& settled = std::get<Settled>(reply);
                           if (settled.changed) telemetry.count_settled(kind);
                           context.waiters.notify(settled.run.id());
-                          tell(answer, settled);
+                          respond(answer, settled);
                         });
 }
 
-void tell_run(Answer& answer, const Settled& settled) {
+void send_run(Answer& answer, const Settled& settled) {
   answer.send_json(200, wire::to_json(settled.run, wire::Payloads::result));
 }
 
-void tell_failure(Answer& answer, const Settled& settled) {
+void send_failure(Answer& answer, const Settled& settled) {
   std::string text;
   text.reserve(1024);
   wire::ObjectOut out(text);
@@ -179,7 +179,7 @@ void complete_run(RunContext& context, Call call) {
   if (!body) return;
   if (body->has_follow_ups)
     return call.answer.send_error({Code::FUNCTION_UNKNOWN, "`follow_ups` name functions that are not registered"});
-  settle(context, std::move(call), body->fence, Complete{std::move(body->result), {}}, tell_run);
+  settle(context, std::move(call), body->fence, Complete{std::move(body->result), {}}, send_run);
 }
 
 void fail_run(RunContext& context, Call call) {
@@ -188,14 +188,14 @@ void fail_run(RunContext& context, Call call) {
   if (!body->has_error || !body->has_message)
     return call.answer.send_error(
         {Code::INVALID_ARGUMENT, body->has_error ? "`error.message` is missing" : "`error` is missing"});
-  settle(context, std::move(call), body->fence, std::move(body->ending), tell_failure);
+  settle(context, std::move(call), body->fence, std::move(body->ending), send_failure);
 }
 
 void release_run(RunContext& context, Call call) {
   const auto body = read_fenced(call, kReleaseMembers);
   if (!body) return;
   settle(context, std::move(call), body->fence, body->snooze ? Ending{Snooze{*body->snooze}} : Ending{Release{}},
-         tell_run);
+         send_run);
 }
 
 }  // namespace latchkey::api

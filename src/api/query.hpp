@@ -1,4 +1,4 @@
-// Query parameters: like a body's members, each must be known and may be given once. INVALID_ARGUMENT otherwise.
+// Query parameters. Like a body's members, each must be known and may occur once; otherwise INVALID_ARGUMENT.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ class Query {
  public:
   static Result<Query> parse(std::string_view text, std::span<const std::string_view> known);
 
-  // Empty when it is not there.
+  // Empty when the parameter is absent.
   std::string_view find(std::string_view name) const;
-  // `otherwise` when it is not there; INVALID_ARGUMENT unless it is a whole number from `least` to `most`.
+  // `otherwise` when the parameter is absent; INVALID_ARGUMENT unless it is a whole number from `least` to `most`.
   Result<std::uint32_t> find_number(std::string_view name, std::uint32_t otherwise, std::uint32_t least,
                                     std::uint32_t most) const;
 

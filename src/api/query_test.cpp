@@ -5,7 +5,7 @@
 namespace latchkey::api {
 namespace {
 
-TEST(Query, IsStrict) {
+TEST(Query, RefusesUnknownAndRepeatedParameters) {
   const std::string_view known[] = {"limit", "key"};
   const auto query = Query::parse("key=a%2Bb+c&limit=7&", known);
   ASSERT_TRUE(query);

@@ -15,7 +15,7 @@ Result<Move> make_move(const Resolution& resolution, Rerun rerun) {
   const bool known = outcome == "failed" || (outcome == "rerun" && rerun == Rerun::allowed);
   if (!known && rerun == Rerun::allowed) return wrong("`outcome` must be completed, failed or rerun");
   if (!known) return wrong("`outcome` must be completed or failed; /retry opens the runs again");
-  if (!result.empty()) return wrong("`result` goes with the outcome `completed` alone");
+  if (!result.empty()) return wrong("`result` is allowed only with the outcome `completed`");
   if (outcome == "failed") return ResolveFailed{note};
   return ResolveRerun{};
 }

@@ -1,4 +1,4 @@
-// What a person says became of a run: the body of /resolve, of a run and of a dead letter's members.
+// The body of /resolve, for a run and for the members of a dead letter: an operator states the outcome.
 #pragma once
 
 #include <array>
@@ -27,9 +27,9 @@ inline constexpr std::array kResolutionMembers{
     wire::Member<Body>{"note", [](auto& body, auto& value) { return read_text(value, body.note); }},
 };
 
-// A run in doubt may also be tried again; failed runs are opened again by /retry.
+// A run in doubt may also run again (`rerun`). A failed run is opened again by /retry instead.
 enum class Rerun : std::uint8_t { allowed, refused };
-// INVALID_ARGUMENT when it is none.
+// The operator action, or INVALID_ARGUMENT for an invalid body.
 Result<Move> make_move(const Resolution& resolution, Rerun rerun);
 
 }  // namespace latchkey::api

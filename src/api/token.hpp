@@ -1,5 +1,5 @@
 // The text of a token: lk_<16 characters: its id>_<40 characters: its secret><6 characters: a checksum>.
-// The checksum tells a mistyped token from a wrong one without a look at the table, and lets scanners find leaks. Pure.
+// With the checksum a mistyped token is found without the table, and scanners can find leaked tokens. Pure.
 #pragma once
 
 #include <optional>
@@ -17,14 +17,14 @@ struct TokenText {
   Digest secret_hash{};
 };
 
-// 200 random bits of secret: `random` must be fit for that (SystemRandom).
+// The secret has 200 random bits, so `random` must be suitable for secrets (SystemRandom).
 TokenText make_token(Random& random);
 
 struct TokenParts {
   std::string_view id;
   Digest secret_hash{};
 };
-// None unless it has the form above and its checksum is right.
+// None unless the text has the form above and a correct checksum.
 std::optional<TokenParts> parse_token(std::string_view text);
 
 }  // namespace latchkey::api

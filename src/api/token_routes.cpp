@@ -74,8 +74,8 @@ void remove_token(TokenContext& context, const Principal& principal, const std::
   if (known == tokens->end() || !may_manage(principal, known->role, known->tenants))
     return answer.send_error({Code::NOT_FOUND, ""});
   const auto revoked = context.store.revoke_token(id);
-  // Reject the token even if the revocation may have failed: a revoked token must not go on working. If it did fail,
-  // the token is accepted again after the next successful refresh.
+  // Refuse the token even if the revocation may have failed: a revoked token must not be accepted. If it did fail, the
+  // token is accepted again after the next successful refresh.
   context.tokens.forget(id);
   const auto fresh = context.tokens.refresh();
   if (!revoked) return answer.send_error(revoked.error());
@@ -100,11 +100,12 @@ void list_tokens(TokenContext& context, Call call) {
 void create_token(TokenContext& context, Call call) {
   auto body = read_body(call.request, kTokenMembers);
   if (!body) return call.answer.send_error(body.error());
-  // By default a token is for its maker's tenants.
+  // By default a token gets the tenants of its creator.
   if (body->tenants.empty() && body->role != Role::admin) body->tenants = call.principal->tenants;
   if (const auto fault = find_fault(*body)) return call.answer.send_error(*fault);
   if (!may_manage(*call.principal, *body->role, body->tenants))
-    return call.answer.send_error({Code::FORBIDDEN, "a token is never above its maker's role or tenants"});
+    return call.answer.send_error(
+        {Code::FORBIDDEN, "a token cannot have a higher role or more tenants than its creator"});
   TokenText token = make_token(context.random);
   TokenRecord record{token.id, token.secret_hash, std::move(body->name), *body->role, std::move(body->tenants), {}};
   if (body->expires_in) record.expires_at = context.store.now() + *body->expires_in;

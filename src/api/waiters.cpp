@@ -4,8 +4,8 @@
 
 namespace latchkey::api {
 
-Waiters::Waiters(RunReader& store, Clock& clock, Duration look_again)
-    : store_(store), clock_(clock), look_again_(look_again), thread_([this] { run(); }) {}
+Waiters::Waiters(RunReader& store, Clock& clock, Duration poll_interval)
+    : store_(store), clock_(clock), poll_interval_(poll_interval), thread_([this] { run(); }) {}
 
 void Waiters::add(std::optional<std::string> tenant, RunId id, Duration span, Wake wake) {
   {
@@ -14,7 +14,7 @@ void Waiters::add(std::optional<std::string> tenant, RunId id, Duration span, Wa
       lock.unlock();
       return wake(store_.find(tenant, id));
     }
-    // Looked at once at the start: it may have settled since the caller looked.
+    // The run is checked at once, because it may have settled since the caller read it.
     waiters_.push_back({std::move(tenant), id, clock_.elapsed() + span, std::move(wake), true});
     count_.store(waiters_.size(), std::memory_order_relaxed);
     is_notified_ = true;
@@ -27,7 +27,7 @@ void Waiters::notify(const RunId& id) {
   {
     const std::lock_guard lock(mutex_);
     bool any = false;
-    for (auto* waiters : {&waiters_, &looking_})
+    for (auto* waiters : {&waiters_, &checking_})
       for (Waiter& waiter : *waiters)
         if (waiter.id == id) any = waiter.is_notified = true;
     if (!any) return;
@@ -54,11 +54,11 @@ std::vector<Waiters::Waiter> Waiters::take_due(Duration now, bool all) {
   return due;
 }
 
-void Waiters::look(Duration now, bool last) {
+void Waiters::check_runs(Duration now, bool last) {
   std::vector<bool> over;
   std::optional<Error> failure;
-  for (Waiter& waiter : looking_) {
-    // When the store cannot be read, one of them has waited for that: the others need not, each in its turn.
+  for (Waiter& waiter : checking_) {
+    // After one failed read the others get the same error, so that they do not wait for the store one after the other.
     auto found =
         failure ? Result<std::optional<Run>>(std::unexpected(*failure)) : store_.find(waiter.tenant, waiter.id);
     if (!found) failure = found.error();
@@ -68,30 +68,30 @@ void Waiters::look(Duration now, bool last) {
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < over.size(); ++i) {
     if (over[i]) continue;
-    is_notified_ |= looking_[i].is_notified;  // since it was read, perhaps
-    waiters_.push_back(std::move(looking_[i]));
+    is_notified_ |= checking_[i].is_notified;  // may have happened after the read
+    waiters_.push_back(std::move(checking_[i]));
   }
-  looking_.clear();
+  checking_.clear();
 }
 
 void Waiters::run() {
-  Duration looked_at = clock_.elapsed();
+  Duration polled_at = clock_.elapsed();
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto stirred = [&] { return closed_ || is_notified_; };
+    const auto has_work = [&] { return closed_ || is_notified_; };
     if (waiters_.empty())
-      changed_.wait(lock, stirred);
+      changed_.wait(lock, has_work);
     else
-      changed_.wait_for(lock, look_again_, stirred);
+      changed_.wait_for(lock, poll_interval_, has_work);
     const Duration now = clock_.elapsed();
-    const bool all = closed_ || now - looked_at >= look_again_;
-    if (all) looked_at = now;
+    const bool all = closed_ || now - polled_at >= poll_interval_;
+    if (all) polled_at = now;
     is_notified_ = false;
     const bool last = closed_;
-    looking_ = take_due(now, all);
-    for (Waiter& waiter : looking_) waiter.is_notified = false;
+    checking_ = take_due(now, all);
+    for (Waiter& waiter : checking_) waiter.is_notified = false;
     lock.unlock();
-    look(now, last);
+    check_runs(now, last);
     lock.lock();
     count_.store(waiters_.size(), std::memory_order_relaxed);
     if (last && waiters_.empty()) return;

@@ -1,8 +1,8 @@
-// Waiters: requests that wait for a run to settle. They hold no thread.
+// Waiters: the long polls, which wait for a run to settle. A waiting request occupies no thread.
 //
-// A settle through this server wakes them at once; what time or another process does to a run is seen by looking again,
-// a few times a second while anybody waits. Each is answered once: when its run has settled or is gone, when its time
-// is over, or when the server stops. Safe from any thread.
+// A settle through this server wakes the requests for that run at once. Deadlines and other processes also change runs,
+// so the thread reads all awaited runs four times a second while requests wait. Each request gets one reply: when its
+// run has settled or was purged, when its time is over, or when the server stops. Safe from any thread.
 #pragma once
 
 #include <atomic>
@@ -20,16 +20,17 @@ namespace latchkey::api {
 
 class Waiters {
  public:
-  // The run as it stands; none when it is gone; or the store's error. Called on the waiters' own thread.
+  // Gets the run in its current state, none when it was purged, or the store's error. Called on the thread of this
+  // class.
   using Wake = std::move_only_function<void(Result<std::optional<Run>>)>;
 
-  Waiters(RunReader& store, Clock& clock, Duration look_again = std::chrono::milliseconds{250});
+  Waiters(RunReader& store, Clock& clock, Duration poll_interval = std::chrono::milliseconds{250});
   ~Waiters() { close(); }
 
   void add(std::optional<std::string> tenant, RunId id, Duration span, Wake wake);
-  // This run may have settled. Costs one atomic load while nobody waits.
+  // Reports that this run may have settled. Costs one atomic load while no request waits.
   void notify(const RunId& id);
-  // Answers everybody with what is known, and from now on at once.
+  // Wakes all requests with the current state of their runs. A request that is added later is woken at once.
   void close();
   std::size_t size() const { return count_.load(std::memory_order_relaxed); }
 
@@ -43,20 +44,20 @@ class Waiters {
   };
 
   void run();
-  // Takes out those that are to be looked at: all, or the notified and the late ones.
+  // Removes and returns the requests to check: all, or those that were notified or are late.
   std::vector<Waiter> take_due(Duration now, bool all);
-  // Looks at those in looking_ and keeps the ones that go on waiting.
-  void look(Duration now, bool last);
+  // Reads the runs in checking_, wakes the requests that are done, and returns the others to waiters_.
+  void check_runs(Duration now, bool last);
 
   RunReader& store_;
   Clock& clock_;
-  const Duration look_again_;
+  const Duration poll_interval_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Waiter> waiters_;
-  // Taken out to be looked at. Changed by the thread alone; a notification must find them here, or it would be lost
-  // when the run settles just after it was read.
-  std::vector<Waiter> looking_;
+  // The requests whose runs are being read. Only the thread changes the list. notify() marks them too: otherwise a
+  // notification would be lost if the run settles just after it was read.
+  std::vector<Waiter> checking_;
   bool is_notified_ = false;
   bool closed_ = false;
   std::atomic<std::size_t> count_{0};

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Every look-up of a run calls on_find(); the other reads are not used.
+// Each find() calls on_find(); the other reads are not used.
 class ScriptedReader final : public RunReader {
  public:
   Result<std::optional<Run>> find(const std::optional<std::string>&, RunId) override { return on_find(); }
@@ -30,13 +30,13 @@ Run run_in(State state) {
   return run;
 }
 
-TEST(Waiters, ANotificationIsNotLostWhileTheRunIsBeingRead) {
+TEST(Waiters, NotificationDuringReadIsNotLost) {
   SystemClock clock;
   ScriptedReader store;
   const latchkey::Run running = run_in(Running{}), done = run_in(Completed{});
   Waiters* waiters = nullptr;
   int finds = 0;
-  // The run settles, and says so, between the look and its answer.
+  // The run settles and the notification comes after the store was read and before find() returns.
   store.on_find = [&] {
     if (++finds > 1) return done;
     waiters->notify(running.id());
@@ -44,10 +44,10 @@ TEST(Waiters, ANotificationIsNotLostWhileTheRunIsBeingRead) {
   };
   std::promise<Status> woken;
   auto answer = woken.get_future();
-  Waiters held(store, clock, 1h);  // nothing but the notification can wake it
-  waiters = &held;
-  held.add(std::nullopt, running.id(), 1h,
-           [&](Result<std::optional<latchkey::Run>> run) { woken.set_value((*run)->status()); });
+  Waiters polls(store, clock, 1h);  // only the notification can wake the request
+  waiters = &polls;
+  polls.add(std::nullopt, running.id(), 1h,
+            [&](Result<std::optional<latchkey::Run>> run) { woken.set_value((*run)->status()); });
   ASSERT_EQ(answer.wait_for(20s), std::future_status::ready);
   EXPECT_EQ(answer.get(), Status::completed);
 }

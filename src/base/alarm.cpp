@@ -19,7 +19,7 @@ void Limit::set(Duration span, std::function<void()> over) {
   stop();
   is_on_ = std::make_shared<bool>(true);
   timer_.expires_after(span);
-  // The handler may already be on its way when it is stopped: then it finds its own flag lowered.
+  // The handler may already be queued when stop() is called. Its own flag is then false.
   timer_.async_wait([is_on = is_on_, over = std::move(over)](boost::system::error_code) {
     if (std::exchange(*is_on, false)) over();
   });

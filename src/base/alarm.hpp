@@ -1,4 +1,4 @@
-// Waiting that somebody else may end, for coroutines of one io_context. Not safe from other threads: post to ring.
+// Wake-ups and time limits for coroutines of one io_context. Not thread-safe: other threads post to the io_context.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -10,7 +10,8 @@
 
 namespace latchkey {
 
-// Whoever waits goes on when it rings. A ring that nobody waits for is lost: look before waiting.
+// ring() resumes all coroutines that are in wait(). It has no effect on later waits: a coroutine checks its condition
+// before it waits.
 class Alarm {
  public:
   explicit Alarm(const boost::asio::any_io_executor& executor);
@@ -21,7 +22,7 @@ class Alarm {
   boost::asio::steady_timer timer_;
 };
 
-// Calls once when its time is over, unless it is stopped or destroyed before. Set again, it counts anew.
+// Calls `over` once when the time has passed, unless stop(), set() or the destructor is called before.
 class Limit {
  public:
   explicit Limit(const boost::asio::any_io_executor& executor);

@@ -9,7 +9,7 @@ namespace latchkey {
 
 void assert_failed(const char* expression, const char* file, int line) {
 #ifdef LATCHKEY_SEEDED_BUGS
-  // The build with seeded bugs wants to go on to the next one.
+  // The tests of seeded bugs continue with the next bug.
   throw std::logic_error(std::string("broken invariant: ") + expression + " (" + file + ":" + std::to_string(line) +
                          ")");
 #else

@@ -1,4 +1,5 @@
-// LK_ASSERT: a broken invariant. Always on. Logs and aborts: a crash is recoverable, a wrong record is not.
+// LK_ASSERT checks an invariant, also in release builds. A broken invariant is logged and aborts the process, because a
+// crash is recoverable and a wrong record is not.
 #pragma once
 
 namespace latchkey {

@@ -8,7 +8,7 @@
 namespace latchkey {
 
 std::string encode_base64(std::string_view bytes);
-// None when it is not that.
+// None when the text is not base64 with padding.
 std::optional<std::string> decode_base64(std::string_view text);
 
 }  // namespace latchkey

@@ -14,15 +14,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST(Utf8, WhatIsNoTextIsFoundAndMadeReadable) {
+TEST(Utf8, InvalidBytesAreFoundAndEscaped) {
   for (const char* good : {"", "plain", "a\\b", "\xc3\xa9\n", "\xe2\x82\xac", "\xf0\x9f\x94\x91"}) {
-    EXPECT_EQ(find_no_utf8(good), std::string_view::npos) << good;
+    EXPECT_EQ(find_invalid_utf8(good), std::string_view::npos) << good;
     EXPECT_EQ(make_readable(good), good);
   }
-  EXPECT_EQ(find_no_utf8("\xc3\xa9j\xff"), 3u);
-  EXPECT_EQ(find_no_utf8("cut \xe2\x82"), 4u);
+  EXPECT_EQ(find_invalid_utf8("\xc3\xa9j\xff"), 3u);
+  EXPECT_EQ(find_invalid_utf8("cut \xe2\x82"), 4u);
   for (const char* bad : {"\x80", "\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80"})
-    EXPECT_EQ(find_no_utf8(bad), 0u) << bad;
+    EXPECT_EQ(find_invalid_utf8(bad), 0u) << bad;
   EXPECT_EQ(make_readable(std::string_view("a\\b\0\xc3\xa9\xff", 7)), R"(a\\b\000\303\251\377)");
 }
 
@@ -46,7 +46,7 @@ TEST(Time, ReadsDurations) {
   for (const char* bad : {"", "5", "h", "-1s", "1.5s", "1 s", "99999999999d"}) EXPECT_FALSE(parse_duration(bad)) << bad;
 }
 
-TEST(Uuid, KeepsItsCounterAndSortsByTime) {
+TEST(Uuid, ContainsItsCounterAndSortsByTime) {
   const Uuid a = make_uuid_v7(from_ms(1'770'372'000'000), 0x3f'ffff'1234'5678, 42);
   EXPECT_EQ(uuid_counter(a), 0x3f'ffff'1234'5678u);
   EXPECT_EQ(parse_uuid(to_string(a)), a);
@@ -65,7 +65,7 @@ TEST(Sha256, MatchesTheStandardAndSeparatesParts) {
   EXPECT_NE(one, two);
 }
 
-TEST(Error, KnowsItsCodes) {
+TEST(Error, FindsCodesByName) {
   EXPECT_EQ(facts(Code::LEASE_LOST).name, "LEASE_LOST");
   EXPECT_EQ(find_code("KEY_REUSED"), Code::KEY_REUSED);
   EXPECT_FALSE(find_code("NOPE"));
@@ -78,7 +78,7 @@ TEST(Random, SeedRepeats) {
   EXPECT_NE(a.next(), c.next());
 }
 
-TEST(ManualClock, MovesOnlyWhenTold) {
+TEST(ManualClock, ChangesOnlyByCalls) {
   ManualClock clock(from_ms(1'000));
   clock.advance(5ms);
   clock.jump(-1h);
@@ -86,7 +86,7 @@ TEST(ManualClock, MovesOnlyWhenTold) {
   EXPECT_EQ(clock.now(), from_ms(1'005) - 1h);
 }
 
-TEST(Base64, GoesThereAndBack) {
+TEST(Base64, EncodesAndDecodes) {
   for (const auto& [bytes, text] : {std::pair<std::string, std::string>{"", ""},
                                     {"a", "YQ=="},
                                     {"ab", "YWI="},

@@ -1,4 +1,4 @@
-// Clock: the only way to learn the time or to wait. Injected everywhere, so that the simulation owns time.
+// Clock: the only source of time and of waits. It is injected everywhere, so that the simulation controls time.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,11 @@ namespace latchkey {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Wall time. May jump either way; stores keep a mark so that theirs never runs backwards.
+  // Wall time. May jump forward or backward; the clock of a store never runs backward.
   virtual Instant now() = 0;
-  // Time since some start; never jumps. For waiting and measuring, never stored.
+  // Monotonic time since an arbitrary start. For waits and measurements; never stored.
   virtual Duration elapsed() = 0;
-  // Suspends the calling coroutine. Ends early, with operation_aborted thrown, when it is cancelled.
+  // Suspends the calling coroutine. Throws operation_aborted when the coroutine is cancelled.
   virtual Task<void> wait(Duration span) = 0;
 };
 
@@ -27,7 +27,7 @@ class SystemClock final : public Clock {
   Task<void> wait(Duration span) override;
 };
 
-// A clock that stands still until told. now() and elapsed() are safe from any thread; wait() is not supported.
+// A clock that changes only by calls. now() and elapsed() are safe from any thread; wait() is not supported.
 class ManualClock final : public Clock {
  public:
   explicit ManualClock(Instant start) : now_ms_(to_ms(start)) {}
@@ -35,7 +35,7 @@ class ManualClock final : public Clock {
   Duration elapsed() override { return Duration{elapsed_ms_.load()}; }
   Task<void> wait(Duration span) override;
   void advance(Duration span) { now_ms_ += span.count(), elapsed_ms_ += span.count(); }
-  // Wall time alone, as an administrator or NTP would.
+  // Changes only the wall time, as an administrator or NTP would.
   void jump(Duration span) { now_ms_ += span.count(); }
 
  private:

@@ -27,7 +27,7 @@ std::optional<Code> find_code(std::string_view name);
 
 struct Error {
   Code code = Code::INTERNAL;
-  std::string detail;  // for people; never holds bodies, keys of other tenants, or secrets
+  std::string detail;  // for people to read; never contains bodies, keys of other tenants, or secrets
 
   bool operator==(const Error&) const = default;
 };

@@ -9,7 +9,7 @@
 namespace latchkey {
 
 std::string to_hex(std::span<const unsigned char> bytes);
-// Fills `out` wholly from exactly twice as many digits; false otherwise.
+// Fills `out` from exactly twice as many digits. Returns false for any other text.
 bool from_hex(std::string_view text, std::span<unsigned char> out);
 
 }  // namespace latchkey

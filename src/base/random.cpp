@@ -11,7 +11,7 @@ namespace latchkey {
 std::uint64_t SystemRandom::next() {
   const std::lock_guard lock(mutex_);
   if (left_ == 0) {
-    // Requests of up to 256 bytes are never cut short (getrandom(2)).
+    // getrandom(2) fills requests of up to 256 bytes completely.
     LK_ASSERT(::getrandom(buffer_, sizeof buffer_, 0) == static_cast<ssize_t>(sizeof buffer_));
     left_ = std::size(buffer_);
   }

@@ -1,4 +1,4 @@
-// Random: the only source of dice. Injected, so that a seed replays a simulation.
+// Random: the only source of random numbers. It is injected, so that a seed repeats a simulation.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ class Random {
  public:
   virtual ~Random() = default;
   virtual std::uint64_t next() = 0;
-  // Evenly in [0, bound); bound > 0.
+  // Uniform in [0, bound); bound > 0.
   std::uint64_t below(std::uint64_t bound) { return next() % bound; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
 };
 
-// The kernel's random numbers, buffered. Fit for tokens and ids. Safe from any thread.
+// The kernel's random numbers, buffered. Suitable for secrets. Safe from any thread.
 class SystemRandom final : public Random {
  public:
   std::uint64_t next() override;
@@ -26,7 +26,7 @@ class SystemRandom final : public Random {
   unsigned left_ = 0;
 };
 
-// SplitMix64: repeatable, not secret.
+// SplitMix64: repeatable, not suitable for secrets.
 class SeededRandom final : public Random {
  public:
   explicit SeededRandom(std::uint64_t seed) : state_(seed) {}

@@ -1,4 +1,4 @@
-// SHA-256 by OpenSSL, the digest fetched once.
+// SHA-256 by OpenSSL. The algorithm is fetched once per process.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   Sha256& add(std::string_view bytes);
-  // The length as 8 bytes, then the bytes: parts hashed so cannot run into each other.
+  // Adds the length as 8 bytes, then the bytes, so that ("ab", "c") and ("a", "bc") have different hashes.
   Sha256& add_prefixed(std::string_view part);
   Digest finish();
 
@@ -27,9 +27,9 @@ class Sha256 {
   std::unique_ptr<Context> context_;
 };
 
-// Uses one context per thread: no allocation.
+// Uses one context per thread and does not allocate.
 Digest sha256(std::string_view bytes);
-// The calling thread's reusable hash, freshly started.
+// The reusable hash of the calling thread, without input.
 Sha256& thread_sha256();
 
 }  // namespace latchkey

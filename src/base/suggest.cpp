@@ -6,7 +6,7 @@
 namespace latchkey {
 namespace {
 
-// Levenshtein's, with a swap of neighbours as one change.
+// Levenshtein's distance; a swap of two neighbours counts as one change.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before, above(b.size() + 1), row(b.size() + 1);
   std::iota(above.begin(), above.end(), std::size_t{0});

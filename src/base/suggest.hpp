@@ -1,4 +1,4 @@
-// Suggest: the nearest known name for one that is unknown. Pure.
+// Suggestions: the known name that is nearest to an unknown one. Pure.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace latchkey {
 
-// None when nothing is near: more than a third of the letters would have to change.
+// None when every known name differs in more than a third of the letters.
 std::optional<std::string> find_nearest(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace latchkey

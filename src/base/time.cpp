@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono;
 
-// Reads exactly `digits` digits at `at`; -1 when they are not there.
+// Reads exactly `digits` digits at `at`; -1 when the text has none there.
 int read_digits(std::string_view text, std::size_t at, std::size_t digits) {
   if (at + digits > text.size()) return -1;
   int value = 0;

@@ -6,7 +6,7 @@
 
 namespace latchkey {
 
-std::size_t find_no_utf8(std::string_view text) {
+std::size_t find_invalid_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text.substr(at));
     if (length == 0) return at;
@@ -16,7 +16,7 @@ std::size_t find_no_utf8(std::string_view text) {
 }
 
 std::string make_readable(std::string_view name) {
-  if (name.find('\0') == name.npos && find_no_utf8(name) == name.npos) return std::string(name);
+  if (name.find('\0') == name.npos && find_invalid_utf8(name) == name.npos) return std::string(name);
   std::string readable;
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);

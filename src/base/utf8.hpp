@@ -1,4 +1,4 @@
-// What is text: UTF-8 as RFC 3629 has it, without surrogates, overlong forms and anything above U+10FFFF.
+// Checks of UTF-8 text by RFC 3629: no surrogates, no overlong forms, nothing above U+10FFFF.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace latchkey {
 
-// How many bytes at the front of `text` are one well-formed character; 0 for none.
+// The size in bytes of the well-formed character at the front of `text`; 0 when there is none.
 inline std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -27,11 +27,12 @@ inline std::size_t utf8_length(std::string_view text) {
   return 0;
 }
 
-// Where the first byte is that is no part of a character; npos: nowhere.
-std::size_t find_no_utf8(std::string_view text);
+// The position of the first byte that belongs to no well-formed character; npos when all do.
+std::size_t find_invalid_utf8(std::string_view text);
 
-// A name for people, from whatever was given for it: as it is where every database can keep it as text (UTF-8 without
-// NUL), else as PostgreSQL's encode(…, 'escape') writes it: j\377o. Not to be read back: a text may look so by itself.
+// A readable form of any bytes. UTF-8 without NUL, which every database can store as text, is returned unchanged. Other
+// bytes are escaped as PostgreSQL's encode(…, 'escape') does: j\377o. The result cannot be decoded, because an
+// unchanged text may contain the same escapes.
 std::string make_readable(std::string_view name);
 
 }  // namespace latchkey

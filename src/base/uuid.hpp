@@ -1,4 +1,4 @@
-// UUIDs, version 7: time-ordered, with a counter of the store's in the bits behind the time (RFC 9562 §6.2).
+// UUIDs of version 7: ordered by time, with a counter of the store in the bits after the time (RFC 9562 §6.2).
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ struct Uuid {
 
 // The 54-bit `counter` fills rand_a and the first 42 bits of rand_b; `dice` the remaining 20.
 Uuid make_uuid_v7(Instant at, std::uint64_t counter, std::uint64_t dice);
-// The instant and the counter that make_uuid_v7 was given.
+// The instant and the counter that were passed to make_uuid_v7.
 Instant uuid_time(const Uuid& id);
 inline std::uint64_t uuid_counter(const Uuid& id) {
   std::uint64_t tail = 0;

@@ -1,4 +1,4 @@
-// CLI11's names for headers: the library itself takes seconds to parse.
+// Forward declarations of CLI11 for headers: the compiler needs seconds to parse the library itself.
 #pragma once
 
 namespace CLI {

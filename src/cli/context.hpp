@@ -1,4 +1,5 @@
-// CliContext: what commands use of the process they run in. Must outlive the App.
+// CliContext: the streams, clock and settings of the process, for the commands. Must outlive the App. One thread at a
+// time.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "cli/exit_codes.hpp"
-#include "cli/status_line.hpp"
+#include "cli/terminal/status_line.hpp"
 
 namespace latchkey {
 
@@ -20,12 +21,12 @@ struct CliContext {
   std::ostream& err;
   Clock& clock;
   Random& random;
-  std::vector<std::string> behind_dashes;  // what stood behind the first `--`
+  std::vector<std::string> behind_dashes;  // the arguments behind the first `--`
   bool has_dashes = false;
   std::function<void(int)> set_exit;                // called once per run, with 0 on success
-  StatusLine::On status = StatusLine::On::nothing;  // where long work shows how far it is
+  StatusLine::On status = StatusLine::On::nothing;  // where long work shows its progress
 
-  // `latchkey: CODE: detail`, and the exit code that goes with it.
+  // Prints `latchkey: CODE: detail` and sets the exit code of the error, or the given one.
   void report(const Error& error) const { report(error, exit_code_of(error.code)); }
   void report(const Error& error, int exit) const;
 };

@@ -1,24 +1,24 @@
-// Exit codes of every command. `latchkey run` also exits with its command's own code.
+// The exit codes of all commands. `latchkey run` also exits with the exit code of its shell command.
 #pragma once
 
 #include "base/error.hpp"
 
 namespace latchkey {
 
-inline constexpr int EXIT_REFUSED = 1;           // there is no such thing, or its state does not allow it
+inline constexpr int EXIT_REFUSED = 1;           // not found, or its state does not allow the action
 inline constexpr int EXIT_USAGE = 2;             // the command line is wrong
-inline constexpr int EXIT_PENDING = 3;           // `migrate status --exit-code`: not all is applied as it stands here
-inline constexpr int EXIT_BAD_DATA = 65;         // JSON or files that cannot be used; KEY_REUSED
+inline constexpr int EXIT_PENDING = 3;           // `migrate status --exit-code`: a migration is not applied, or differs
+inline constexpr int EXIT_BAD_DATA = 65;         // malformed JSON or files; KEY_REUSED
 inline constexpr int EXIT_UNAVAILABLE = 69;      // the store or the server cannot be reached, or is full
-inline constexpr int EXIT_INTERNAL = 70;         // a fault of Latchkey's
-inline constexpr int EXIT_OUTPUT = 74;           // it was done, but its output could not be written
-inline constexpr int EXIT_BUSY = 75;             // the key is held, or its lease was lost: try again later
-inline constexpr int EXIT_IN_DOUBT = 76;         // the outcome is unknown: a person decides
-inline constexpr int EXIT_NOT_ALLOWED = 77;      // token or role
-inline constexpr int EXIT_NOT_EXECUTABLE = 126;  // as shells say it
+inline constexpr int EXIT_INTERNAL = 70;         // an internal error of Latchkey
+inline constexpr int EXIT_OUTPUT = 74;           // success, but the output could not be written
+inline constexpr int EXIT_BUSY = 75;             // the key is leased, or the lease was lost: retry later
+inline constexpr int EXIT_IN_DOUBT = 76;         // the outcome is unknown: an operator decides
+inline constexpr int EXIT_NOT_ALLOWED = 77;      // the token or its role does not allow the call
+inline constexpr int EXIT_NOT_EXECUTABLE = 126;  // as in shells
 inline constexpr int EXIT_NOT_FOUND = 127;
 
-// What an operating error means for whoever called the command.
+// The exit code of an operating error.
 inline int exit_code_of(Code code) {
   switch (code) {
     case Code::NOT_FOUND:

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cli/commands.hpp"
+#include "cli/command_line.hpp"
 
 namespace {
 
-// Started without stdin, stdout or stderr: the first files we open must not become them.
+// The process may have been started without stdin, stdout or stderr. The first opened files must not become them.
 void open_missing_streams() {
   for (int file = 0; file <= 2; ++file)
     if (::fcntl(file, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != file) _exit(latchkey::EXIT_INTERNAL);
@@ -22,8 +22,8 @@ void open_missing_streams() {
 
 int main(int count, char** values) {
   open_missing_streams();
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("latchkey"));  // stdout is the commands'
-  spdlog::set_level(spdlog::level::critical);  // a command says itself what went wrong; serve logs
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("latchkey"));  // stdout is for the output of commands
+  spdlog::set_level(spdlog::level::critical);                        // a command reports its own errors; serve logs
   const std::vector<std::string> all(values + std::min(count, 1), values + count);
   const auto dashes = std::ranges::find(all, "--");
   const std::vector<std::string> arguments(all.begin(), dashes);
@@ -44,7 +44,7 @@ int main(int count, char** values) {
   CLI::App app("Latchkey makes things happen once", "latchkey");
   latchkey::add_commands(app, context);
   latchkey::run_command_line(app, arguments, context);
-  // A script must not take an empty answer for the whole one.
+  // A script must not mistake a truncated output for the complete one.
   if (!std::cout.flush() && exit == 0) context.report({latchkey::Code::OUTPUT_FAILED, "stdout cannot be written"});
   return exit;
 }

@@ -1,4 +1,4 @@
-// What a person says became of runs, as options: --outcome, --result, --note.
+// The options with which an operator states the outcome of runs: --outcome, --result, --note.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ struct ResolveHelp {
   std::string note;
 };
 void add_resolve_options(CLI::App& command, ResolveOptions& options, const ResolveHelp& help);
-// USAGE or INVALID_JSON when they do not go together.
+// USAGE when an option does not fit the outcome, INVALID_JSON when the result is not JSON.
 Result<Move> make_move(const ResolveOptions& options);
 
 }  // namespace latchkey

@@ -129,7 +129,7 @@ Node to_node(const simdjson::dom::element& element, std::vector<Fault>& faults, 
 }  // namespace
 
 Node parse_yaml(std::string_view text, std::vector<Fault>& faults) {
-  if (find_no_utf8(text) != std::string_view::npos) {
+  if (find_invalid_utf8(text) != std::string_view::npos) {
     faults.push_back({{1, 1}, "", "the file is not UTF-8 text"});
     return {};
   }

@@ -22,34 +22,34 @@ namespace latchkey {
 namespace {
 
 constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
-// Never an exit status: the keeper itself was lost, and the command with it.
-constexpr KeeperMessage kKeeperLost{KeeperMessage::kill_rest, 0};
-// A pipe that is writable takes this much without blocking.
+// The supervisor itself was killed, and the command with it. No exit status has this form.
+constexpr SupervisorMessage kSupervisorLost{SupervisorMessage::kill_rest, 0};
+// A writable pipe accepts this many bytes without blocking.
 constexpr std::size_t kPieceMax = 4096;
-constexpr Duration kLookAgain{2};
+constexpr Duration kRetryDelay{2};
 
 bool is_writable(int file) {
   pollfd waited{file, POLLOUT, 0};
   return ::poll(&waited, 1, 0) != 0;
 }
 
-// Writes without blocking the thread and without O_NONBLOCK, which others who have the same terminal or pipe would
-// suffer from. Gives 0, or the error: EPIPE when nobody reads any more.
+// Writes without blocking the thread. It does not use O_NONBLOCK, which would affect other processes with the same
+// terminal or pipe. Returns 0 or the errno: EPIPE if the reader has closed the pipe.
 Task<int> write_all(Clock& clock, int file, std::string_view bytes) {
   while (!bytes.empty()) {
     if (!is_writable(file)) {
-      co_await clock.wait(kLookAgain);
+      co_await clock.wait(kRetryDelay);
       continue;
     }
     const ssize_t size = ::write(file, bytes.data(), std::min(bytes.size(), kPieceMax));
     if (size < 0 && errno != EINTR && errno != EAGAIN) co_return errno;
-    if (size < 0 && errno == EAGAIN) co_await clock.wait(kLookAgain);
+    if (size < 0 && errno == EAGAIN) co_await clock.wait(kRetryDelay);
     if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   co_return 0;
 }
 
-std::vector<std::string> describe_try(const Won& won) {
+std::vector<std::string> attempt_variables(const Won& won) {
   const RunHead& head = *won.run.head;
   return {"LATCHKEY_RUN=" + to_string(head.id), "LATCHKEY_KEY=" + head.key,
           "LATCHKEY_ATTEMPT=" + std::to_string(won.run.attempt),
@@ -57,13 +57,12 @@ std::vector<std::string> describe_try(const Won& won) {
           "LATCHKEY_EFFECT_KEY=" + to_string(won.run.effect_key)};
 }
 
-// Ours, with the try's own variables in place of any that were there, and without the token: that is the holder's, not
-// the command's.
+// This process's environment with the variables of the attempt, and without the token, which the command must not get.
 std::vector<std::string> make_environment(const Won& won) {
-  std::vector<std::string> variables = describe_try(won);
+  std::vector<std::string> variables = attempt_variables(won);
   const auto is_ours = [&](std::string_view variable) {
     const auto name = variable.substr(0, variable.find('=') + 1);
-    return std::ranges::any_of(describe_try(won), [&](const std::string& ours) { return ours.starts_with(name); });
+    return std::ranges::any_of(attempt_variables(won), [&](const std::string& ours) { return ours.starts_with(name); });
   };
   for (char** variable = ::environ; variable != nullptr && *variable != nullptr; ++variable)
     if (!is_ours(*variable) && !std::string_view(*variable).starts_with("LATCHKEY_TOKEN="))
@@ -73,36 +72,36 @@ std::vector<std::string> make_environment(const Won& won) {
 
 bool is_not_found(int error) { return error == ENOENT || error == ENOTDIR; }
 
-int exit_code_of(KeeperMessage ending) {
+int exit_code_of(SupervisorMessage ending) {
   switch (ending.kind) {
-    case KeeperMessage::exited:
+    case SupervisorMessage::exited:
       return ending.value;
-    case KeeperMessage::signalled:
+    case SupervisorMessage::signalled:
       return 128 + ending.value;
-    case KeeperMessage::not_started:
+    case SupervisorMessage::not_started:
       return is_not_found(ending.value) ? 127 : 126;
     default:
       return 128 + SIGKILL;
   }
 }
 
-std::string describe(KeeperMessage ending, const std::string& program) {
+std::string describe(SupervisorMessage ending, const std::string& program) {
   switch (ending.kind) {
-    case KeeperMessage::exited:
+    case SupervisorMessage::exited:
       return fmt::format("exit status {}", ending.value);
-    case KeeperMessage::signalled: {
+    case SupervisorMessage::signalled: {
       const char* const name = ::sigabbrev_np(ending.value);
       return fmt::format("killed by SIG{} ({})", name != nullptr ? name : "?", ending.value);
     }
-    case KeeperMessage::not_started:
+    case SupervisorMessage::not_started:
       return is_not_found(ending.value) ? fmt::format("{}: command not found", program)
                                         : fmt::format("{}: cannot be run: {}", program, ::strerror(ending.value));
     default:
-      return "its keeper was killed, and the command with it";
+      return "its supervisor was killed, and the command with it";
   }
 }
 
-// For dead letters: what it said last.
+// The last line of its stderr, for dead letters.
 std::string last_line(const LastBytes& errors) {
   std::string_view text = errors.bytes();
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
@@ -115,15 +114,15 @@ std::string last_line(const LastBytes& errors) {
 
 }  // namespace
 
-Command::~Command() = default;  // closes the socket: whatever runs is killed
+Command::~Command() = default;  // closes the socket, so the supervisor kills the command
 
-void Command::tell(KeeperMessage message) {
+void Command::send(SupervisorMessage message) {
   if (socket_) ::send(socket_->native_handle(), &message, sizeof message, MSG_NOSIGNAL);
 }
 
 void Command::terminate() {
   if (std::exchange(terminating_, true) || !socket_) return;
-  tell({KeeperMessage::signal_all, SIGTERM});
+  send({SupervisorMessage::signal_all, SIGTERM});
   terminated_->try_send(boost::system::error_code{});
 }
 
@@ -136,24 +135,24 @@ void Command::interrupt(int signal, Sender sender) {
   const bool again = interrupted_.has_value();
   if (!again) interrupted_ = signal;
   if (again) return terminate();
-  if (sender == Sender::process) tell({KeeperMessage::pass_signal, signal});
+  if (sender == Sender::process) send({SupervisorMessage::pass_signal, signal});
 }
 
-// Reads how the command ended; then the pipes hold all that it wrote.
-Task<void> Command::watch(Stream& output, Stream& errors, KeeperMessage& ending) {
-  KeeperMessage message = kKeeperLost;
+// Reads how the command ended. After that, the pipes have the rest of its output.
+Task<void> Command::watch(Stream& output, Stream& errors, SupervisorMessage& ending) {
+  SupervisorMessage message = kSupervisorLost;
   const auto [error, size] = co_await socket_->async_read_some(asio::buffer(&message, sizeof message), kQuietly);
-  ending = !error && size == sizeof message ? message : kKeeperLost;
+  ending = !error && size == sizeof message ? message : kSupervisorLost;
   ended_ = true;
   boost::system::error_code closed_already;
   output.cancel(closed_already);
   errors.cancel(closed_already);
 }
 
-Task<void> Command::pass_on(Stream& from, int to, LastBytes& kept) {
+Task<void> Command::pass_on(Stream& from, int to, LastBytes& last) {
   std::string buffer(64 * 1024, '\0');
   for (;;) {
-    // After the end only what is there: a background process may hold the pipe open for days.
+    // After the end, reads only the bytes in the pipe: a background process may have the pipe open for days.
     if (ended_ && !from.non_blocking()) from.non_blocking(true);
     boost::system::error_code error;
     std::size_t size = 0;
@@ -165,10 +164,10 @@ Task<void> Command::pass_on(Stream& from, int to, LastBytes& kept) {
     const bool cancelled = error == asio::error::operation_aborted && ended_;
     if (error && !cancelled) co_return;
     const std::string_view bytes(buffer.data(), size);
-    kept.add(bytes);
+    last.add(bytes);
     if (to >= 0 && !bytes.empty()) {
       const int wrong = co_await write_all(clock_, to, bytes);
-      // As in any pipeline: the command finds its own pipe closed, and decides.
+      // As in any pipeline: the command's next write fails with EPIPE or SIGPIPE.
       if (wrong == EPIPE) {
         from.close();
         co_return;
@@ -184,62 +183,62 @@ Task<void> Command::kill_after_grace() {
   co_await terminated_->async_receive(asio::use_awaitable);
   co_await clock_.wait(settings_.grace);
   for (;;) {
-    tell({KeeperMessage::signal_all, SIGKILL});
+    send({SupervisorMessage::signal_all, SIGKILL});
     co_await clock_.wait(kSlice);
   }
 }
 
-Task<void> Command::finish(bool leave_rest, pid_t keeper) {
-  tell({leave_rest ? KeeperMessage::leave_rest : KeeperMessage::kill_rest, 0});
-  KeeperMessage nothing{};
-  co_await socket_->async_read_some(asio::buffer(&nothing, sizeof nothing), kQuietly);  // its end
+Task<void> Command::finish(bool leave_rest, pid_t supervisor) {
+  send({leave_rest ? SupervisorMessage::leave_rest : SupervisorMessage::kill_rest, 0});
+  SupervisorMessage nothing{};
+  co_await socket_->async_read_some(asio::buffer(&nothing, sizeof nothing), kQuietly);  // the supervisor's exit
   socket_.reset();
-  ::waitpid(keeper, nullptr, 0);
+  ::waitpid(supervisor, nullptr, 0);
 }
 
-EffectResult Command::judge(const Won& won, KeeperMessage ending) {
-  // A completion wins: it may have ended before the signal came, or in spite of it.
-  if (ending.kind == KeeperMessage::exited && ending.value == 0)
-    return EffectDone{.result = write_kept_output({0, keep(end_->output), keep(end_->errors)})};
-  if (stopped_ == StopReason::cancel_requested && ending.kind != KeeperMessage::not_started)
+EffectResult Command::decide_result(const Won& won, SupervisorMessage ending) {
+  // A completion counts: the command may have ended before the signal, or may have ignored it.
+  if (ending.kind == SupervisorMessage::exited && ending.value == 0)
+    return EffectDone{.result = write_stored_output({0, to_stored(end_->output), to_stored(end_->errors)})};
+  if (stopped_ == StopReason::cancel_requested && ending.kind != SupervisorMessage::not_started)
     return EffectFailed{.message = "stopped because it was cancelled", .code = "CANCELLED", .outcome_unknown = true};
-  const bool unknown_held = won.run.head->on_doubt == OnDoubt::hold;
-  if (stopped_ == StopReason::lease_lost && unknown_held)
+  const bool holds_doubt = won.run.head->on_doubt == OnDoubt::hold;
+  if (stopped_ == StopReason::lease_lost && holds_doubt)
     return EffectFailed{.message = "stopped because its lease was lost", .code = "LEASE_LOST", .outcome_unknown = true};
-  // Whoever holds in doubt does not want it run again because a machine went down in its middle.
-  const bool cut_short = interrupted_ || ending.kind == KeeperMessage::signalled;
-  if (cut_short && unknown_held && ending.kind != KeeperMessage::not_started)
+  // Under `hold`, an interrupted effect must not be run again without an operator: its outcome is unknown.
+  const bool cut_short = interrupted_ || ending.kind == SupervisorMessage::signalled;
+  if (cut_short && holds_doubt && ending.kind != SupervisorMessage::not_started)
     return EffectFailed{.message = end_->what, .code = "INTERRUPTED", .outcome_unknown = true};
   if (stopped_ || interrupted_) return EffectInterrupted{};
   const std::string line = last_line(end_->errors);
   const int code = end_->exit_code;
   return EffectFailed{.message = line.empty() ? end_->what : end_->what + ": " + line,
-                      .code = ending.kind == KeeperMessage::signalled ? fmt::format("SIGNAL_{}", ending.value)
-                                                                      : fmt::format("EXIT_{}", code),
+                      .code = ending.kind == SupervisorMessage::signalled ? fmt::format("SIGNAL_{}", ending.value)
+                                                                          : fmt::format("EXIT_{}", code),
                       .retryable = code != 126 && code != 127,
-                      .outcome_unknown = ending.kind == kKeeperLost.kind};
+                      .outcome_unknown = ending.kind == kSupervisorLost.kind};
 }
 
 Task<EffectResult> Command::run(const Won& won) {
   using namespace asio::experimental::awaitable_operators;
   if (interrupted_) co_return EffectInterrupted{};
   const auto executor = co_await asio::this_coro::executor;
-  const auto started = start_kept(settings_.arguments, make_environment(won), settings_.signals);
+  const auto started = start_supervised(settings_.arguments, make_environment(won), settings_.signals);
   if (!started) co_return EffectFailed{.message = to_string(started.error()), .code = "NOT_STARTED"};
   ended_ = terminating_ = false;
   stopped_ = std::nullopt;
   socket_.emplace(executor, started->socket);
   terminated_.emplace(executor, 1);
   Stream output(executor, started->output), errors(executor, started->errors);
-  LastBytes kept_output(settings_.kept_bytes), kept_errors(settings_.kept_bytes);
-  KeeperMessage ending = kKeeperLost;
-  co_await ((watch(output, errors, ending) && pass_on(output, settings_.output, kept_output) &&
-             pass_on(errors, settings_.errors, kept_errors)) ||
+  LastBytes last_output(settings_.stored_bytes), last_errors(settings_.stored_bytes);
+  SupervisorMessage ending = kSupervisorLost;
+  co_await ((watch(output, errors, ending) && pass_on(output, settings_.output, last_output) &&
+             pass_on(errors, settings_.errors, last_errors)) ||
             kill_after_grace());
-  end_ = CommandEnd{exit_code_of(ending), describe(ending, settings_.arguments.front()), std::move(kept_output),
-                    std::move(kept_errors)};
-  EffectResult result = judge(won, ending);
-  co_await finish(std::holds_alternative<EffectDone>(result), started->keeper);
+  end_ = CommandEnd{exit_code_of(ending), describe(ending, settings_.arguments.front()), std::move(last_output),
+                    std::move(last_errors)};
+  EffectResult result = decide_result(won, ending);
+  co_await finish(std::holds_alternative<EffectDone>(result), started->supervisor);
   co_return result;
 }
 

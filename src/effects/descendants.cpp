@@ -20,7 +20,7 @@ struct Process {
   bool ended;
   bool below;
 };
-// Not on the stack; its pages are only touched where processes are.
+// Too large for the stack. Only the pages with entries are used.
 Process processes[kProcessesMax];
 
 bool read_process(int proc, const char* name, Process& process) {
@@ -34,7 +34,7 @@ bool read_process(int proc, const char* name, Process& process) {
   ::close(file);
   if (size <= 0) return false;
   text[size] = '\0';
-  // "pid (name) state parent …", where the name may hold anything.
+  // "pid (name) state parent …". The name may contain any character.
   const char* const rest = std::strrchr(text, ')');
   if (rest == nullptr || rest[1] == '\0' || rest[2] == '\0') return false;
   process = {static_cast<pid_t>(std::atoi(name)), static_cast<pid_t>(std::atoi(rest + 4)),
@@ -71,7 +71,7 @@ bool is_below(const Process& process, pid_t self, int count) {
 int signal_descendants(int signal) {
   const int count = list_processes();
   const pid_t self = ::getpid();
-  // A child may be listed before its parent: again until nothing is added.
+  // A child may be listed before its parent, so the loop repeats until no process is added.
   for (bool added = true; added;) {
     added = false;
     for (int i = 0; i < count; ++i) {

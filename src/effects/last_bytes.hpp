@@ -1,4 +1,4 @@
-// LastBytes: the end of a stream of any length, and how long it was. Not safe from two threads.
+// LastBytes: the last bytes of a stream, and the length of the stream. Not safe from two threads.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ class LastBytes {
   void add(std::string_view bytes) {
     total_ += bytes.size();
     if (bytes.size() > bytes_max_) bytes.remove_prefix(bytes.size() - bytes_max_);
-    kept_.append(bytes);
-    // Cut seldom, so that a byte is moved about once.
-    if (kept_.size() > 2 * bytes_max_) kept_.erase(0, kept_.size() - bytes_max_);
+    bytes_.append(bytes);
+    // Erased rarely, so that each byte is moved about once.
+    if (bytes_.size() > 2 * bytes_max_) bytes_.erase(0, bytes_.size() - bytes_max_);
   }
 
   std::string_view bytes() const {
-    const std::string_view all = kept_;
+    const std::string_view all = bytes_;
     return all.size() > bytes_max_ ? all.substr(all.size() - bytes_max_) : all;
   }
   std::uint64_t total() const { return total_; }
@@ -28,7 +28,7 @@ class LastBytes {
 
  private:
   std::size_t bytes_max_;
-  std::string kept_;
+  std::string bytes_;
   std::uint64_t total_ = 0;
 };
 

@@ -17,7 +17,7 @@
 namespace latchkey {
 namespace {
 
-// Everything below runs in a fork of a process that may have threads: no allocation, no locks.
+// All functions up to the end of ProcessSupervisor run in a fork of a process with threads: no allocation, no locks.
 
 struct Start {
   char* const* arguments;
@@ -27,9 +27,9 @@ struct Start {
   int errors;
 };
 
-[[noreturn]] void become_command(const Start& start, pid_t keeper, int exec_failed) {
+[[noreturn]] void become_command(const Start& start, pid_t supervisor, int exec_failed) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != keeper) ::_exit(1);  // it died before the line above
+  if (::getppid() != supervisor) ::_exit(1);  // the supervisor died before prctl()
   if (::dup2(start.output, STDOUT_FILENO) < 0 || ::dup2(start.errors, STDERR_FILENO) < 0) ::_exit(1);
   ::signal(SIGPIPE, start.signals->pipe_ignored ? SIG_IGN : SIG_DFL);
   ::signal(SIGXFSZ, start.signals->file_size_ignored ? SIG_IGN : SIG_DFL);
@@ -44,10 +44,10 @@ class ProcessSupervisor {
  public:
   ProcessSupervisor(int socket, const Start& start) : socket_(socket), start_(start) {}
 
-  [[noreturn]] void work() {
+  [[noreturn]] void run() {
     sigset_t all;
     ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, nullptr);  // what the terminal sends is for the command
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);  // signals of the terminal are for the command
     ::signal(SIGCHLD, SIG_DFL);
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     start_command();
@@ -57,7 +57,7 @@ class ProcessSupervisor {
     child_ended_ = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     for (;;) {
       reap();
-      look();
+      wait_for_event();
     }
   }
 
@@ -68,7 +68,7 @@ class ProcessSupervisor {
     const pid_t self = ::getpid();
     command_ = ::fork();
     if (command_ == 0) become_command(start_, self, failed[1]);
-    // The keeper must hold nothing open that others wait for: pipes, terminals, locks.
+    // The supervisor must not have descriptors open whose end another process waits for: pipes, terminals, locks.
     ::dup2(socket_, 0);
     ::dup2(failed[0], 1);
     ::close_range(2, ~0U, 0);
@@ -79,57 +79,57 @@ class ProcessSupervisor {
     if (error == 0) return;
     if (command_ > 0) ::waitpid(command_, nullptr, 0);
     command_ = -1;
-    tell({KeeperMessage::not_started, error});
+    send({SupervisorMessage::not_started, error});
   }
 
-  void tell(KeeperMessage message) {
-    if (::send(socket_, &message, sizeof message, MSG_NOSIGNAL) != sizeof message) end_all();
+  void send(SupervisorMessage message) {
+    if (::send(socket_, &message, sizeof message, MSG_NOSIGNAL) != sizeof message) kill_all();
   }
 
   void reap() {
     int status = 0;
     for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-      if (ended != command_) continue;  // an orphan of the command's
+      if (ended != command_) continue;  // an orphaned descendant of the command
       command_ = -1;
       if (WIFSIGNALED(status)) {
-        tell({KeeperMessage::signalled, WTERMSIG(status)});
+        send({SupervisorMessage::signalled, WTERMSIG(status)});
       } else {
-        tell({KeeperMessage::exited, WEXITSTATUS(status)});
+        send({SupervisorMessage::exited, WEXITSTATUS(status)});
       }
     }
   }
 
-  // Waits for the holder's word or a child's end.
-  void look() {
+  // Waits for a message of the parent or the end of a child.
+  void wait_for_event() {
     pollfd waited[] = {{socket_, POLLIN, 0}, {child_ended_, POLLIN, 0}};
     if (::poll(waited, 2, -1) <= 0) return;
     signalfd_siginfo drained;
     while (::read(child_ended_, &drained, sizeof drained) > 0) {
     }
-    if (waited[0].revents != 0) listen();
+    if (waited[0].revents != 0) receive();
   }
 
-  void listen() {
-    KeeperMessage message{};
+  void receive() {
+    SupervisorMessage message{};
     const ssize_t size = ::recv(socket_, &message, sizeof message, 0);
     if (size < 0 && errno == EINTR) return;
-    if (size != sizeof message) end_all();  // the holder is gone
+    if (size != sizeof message) kill_all();  // the parent has died
     switch (message.kind) {
-      case KeeperMessage::pass_signal:
+      case SupervisorMessage::pass_signal:
         if (command_ > 0) ::kill(command_, message.value);
         return;
-      case KeeperMessage::signal_all:
+      case SupervisorMessage::signal_all:
         signal_descendants(message.value);
-        signal_descendants(SIGCONT);  // a stopped process would not notice
+        signal_descendants(SIGCONT);  // a stopped process would not handle the signal
         return;
-      case KeeperMessage::leave_rest:
+      case SupervisorMessage::leave_rest:
         ::_exit(0);
       default:
-        end_all();
+        kill_all();
     }
   }
 
-  [[noreturn]] void end_all() {
+  [[noreturn]] void kill_all() {
     if (command_ > 0) ::kill(command_, SIGKILL);
     while (signal_descendants(SIGKILL) > 0) {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) {
@@ -163,7 +163,7 @@ SignalState read_signal_state() {
   SignalState state;
   ::sigprocmask(SIG_SETMASK, nullptr, &state.mask);
   const auto is_ignored = [](int signal) {
-    struct sigaction action{};
+    struct sigaction action {};
     ::sigaction(signal, nullptr, &action);
     return action.sa_handler == SIG_IGN;
   };
@@ -172,8 +172,8 @@ SignalState read_signal_state() {
   return state;
 }
 
-Result<KeptProcess> start_kept(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-                               const SignalState& signals) {
+Result<SupervisedProcess> start_supervised(const std::vector<std::string>& arguments,
+                                           const std::vector<std::string>& environment, const SignalState& signals) {
   int sockets[2] = {-1, -1}, output[2] = {-1, -1}, errors[2] = {-1, -1};
   const auto refuse = [&](int error) {
     close_all({sockets[0], sockets[1], output[0], output[1], errors[0], errors[1]});
@@ -185,14 +185,14 @@ Result<KeptProcess> start_kept(const std::vector<std::string>& arguments, const 
   const auto argument_pointers = pointers_to(arguments);
   const auto environment_pointers = pointers_to(environment);
   const Start start{argument_pointers.data(), environment_pointers.data(), &signals, output[1], errors[1]};
-  const pid_t keeper = ::fork();
-  if (keeper < 0) return refuse(errno);
-  if (keeper == 0) {
-    ::close(sockets[0]);  // else the keeper would never see its end
-    ProcessSupervisor(sockets[1], start).work();
+  const pid_t supervisor = ::fork();
+  if (supervisor < 0) return refuse(errno);
+  if (supervisor == 0) {
+    ::close(sockets[0]);  // otherwise the supervisor would never read the socket's end
+    ProcessSupervisor(sockets[1], start).run();
   }
   close_all({sockets[1], output[1], errors[1]});
-  return KeptProcess{keeper, sockets[0], output[0], errors[0]};
+  return SupervisedProcess{supervisor, sockets[0], output[0], errors[0]};
 }
 
 }  // namespace latchkey

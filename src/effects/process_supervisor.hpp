@@ -1,18 +1,17 @@
-// ProcessSupervisor: a small process between a holder and its command, so that nothing of the command outlives the
-// holder.
+// ProcessSupervisor: a small process between Latchkey (the parent) and a command. When the parent dies, the command and
+// its descendants are killed.
 //
-//   holder ── socket ──▶ keeper ──▶ command ──▶ whatever it starts
+//   parent ── socket ──▶ supervisor ──▶ command ──▶ its descendants
 //
-// The keeper is a subreaper: what the command starts stays below it, daemons with a session of their own included.
-// - The holder dies, however it dies: the socket ends and the keeper kills everything below it.
-// - The keeper dies: the command has a parent-death signal, SIGKILL.
-// - The command ends: the keeper says how, and waits to be told whether what it left behind may live on.
-// All three stay in the holder's process group and session, so that the terminal (Ctrl-C, Ctrl-Z, reading) treats them
-// as one.
+// The supervisor is a subreaper: the command's descendants stay below it, including daemons with their own session.
+// - When the parent dies, the socket closes and the supervisor kills all processes below it.
+// - When the supervisor dies, the command is killed by its parent-death signal, SIGKILL.
+// - When the command ends, the supervisor reports how. The parent replies whether the remaining descendants may live
+// on. All processes stay in the parent's process group and session, so that the terminal (Ctrl-C, Ctrl-Z, reading)
+// treats them as one.
 //
-// It cannot: kill what runs under another user (setuid programs also lose the parent-death signal); find anything but
-// the command itself where /proc is not mounted; help when holder and keeper are killed in the same instant (then only
-// the command dies).
+// Limits: it cannot kill processes of another user (setuid programs also lose the parent-death signal). Without /proc
+// it finds only the command itself. If parent and supervisor are killed at the same instant, only the command dies.
 #pragma once
 
 #include <signal.h>
@@ -26,7 +25,7 @@
 
 namespace latchkey {
 
-// How processes that a command starts should find their signals: as they were before the holder changed its own.
+// The signal settings for a command: those of the parent before it changed its own.
 struct SignalState {
   sigset_t mask{};
   bool pipe_ignored = false;
@@ -34,33 +33,33 @@ struct SignalState {
 };
 SignalState read_signal_state();
 
-struct KeeperMessage {
+struct SupervisorMessage {
   enum Kind : std::int32_t {
-    // from the keeper
+    // from the supervisor
     exited,       // value: exit status
     signalled,    // value: signal
     not_started,  // value: errno of exec
-    // from the holder
-    pass_signal,  // to the command alone
-    signal_all,   // to the command and everything below it
-    kill_rest,    // kills what is left and ends
-    leave_rest,   // ends; what is left lives on
+    // from the parent
+    pass_signal,  // value: signal, to the command only
+    signal_all,   // value: signal, to the command and its descendants
+    kill_rest,    // kills the remaining descendants and exits
+    leave_rest,   // exits; the remaining descendants live on
   };
   Kind kind;
   std::int32_t value;
 };
 
-// What the holder has of a started command. The descriptors are the caller's to close; closing `socket` kills it all.
-struct KeptProcess {
-  pid_t keeper = -1;
+// A started command. The caller closes the descriptors; closing `socket` kills the command and its descendants.
+struct SupervisedProcess {
+  pid_t supervisor = -1;
   int socket = -1;
   int output = -1;  // the command's stdout
   int errors = -1;  // the command's stderr
 };
 
-// Starts argv[0], looked for in PATH, no shell. `environment` is whole, as NAME=value. INTERNAL when
-// the machine is out of processes or descriptors.
-Result<KeptProcess> start_kept(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
-                               const SignalState& signals);
+// Starts argv[0], searched in PATH, without a shell. `environment` is the whole environment, as NAME=value. INTERNAL
+// when the machine is out of processes or descriptors.
+Result<SupervisedProcess> start_supervised(const std::vector<std::string>& arguments,
+                                           const std::vector<std::string>& environment, const SignalState& signals);
 
 }  // namespace latchkey

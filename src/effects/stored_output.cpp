@@ -23,14 +23,14 @@ std::string escape(std::string_view text) {
   return out;
 }
 
-std::string write_stream(const KeptStream& stream) {
+std::string write_stream(const StoredStream& stream) {
   const bool text = is_text(stream.bytes);
   return fmt::format(R"({{"{}":"{}","bytes":{},"truncated":{}}})", text ? "text" : "base64",
                      text ? escape(stream.bytes) : encode_base64(stream.bytes), stream.total, stream.truncated);
 }
 
-std::optional<KeptStream> read_stream(simdjson::dom::element from) {
-  KeptStream stream;
+std::optional<StoredStream> read_stream(simdjson::dom::element from) {
+  StoredStream stream;
   std::string_view text;
   if (from["text"].get(text) == simdjson::SUCCESS) {
     stream.bytes = text;
@@ -48,24 +48,26 @@ std::optional<KeptStream> read_stream(simdjson::dom::element from) {
 
 }  // namespace
 
-KeptStream keep(const LastBytes& stream) { return {std::string(stream.bytes()), stream.total(), stream.truncated()}; }
-
-std::string write_kept_output(const StoredOutput& kept) {
-  return fmt::format(R"({{"exit_code":{},"stdout":{},"stderr":{}}})", kept.exit_code, write_stream(kept.output),
-                     write_stream(kept.errors));
+StoredStream to_stored(const LastBytes& stream) {
+  return {std::string(stream.bytes()), stream.total(), stream.truncated()};
 }
 
-std::optional<StoredOutput> read_kept_output(const std::string& result) {
+std::string write_stored_output(const StoredOutput& stored) {
+  return fmt::format(R"({{"exit_code":{},"stdout":{},"stderr":{}}})", stored.exit_code, write_stream(stored.output),
+                     write_stream(stored.errors));
+}
+
+std::optional<StoredOutput> read_stored_output(const std::string& result) {
   simdjson::dom::parser parser;
   simdjson::dom::element root, output, errors;
   std::int64_t exit_code = 0;
   if (parser.parse(result).get(root) != simdjson::SUCCESS || root["exit_code"].get(exit_code) != simdjson::SUCCESS ||
       root["stdout"].get(output) != simdjson::SUCCESS || root["stderr"].get(errors) != simdjson::SUCCESS)
     return std::nullopt;
-  auto kept_output = read_stream(output);
-  auto kept_errors = read_stream(errors);
-  if (!kept_output || !kept_errors) return std::nullopt;
-  return StoredOutput{static_cast<int>(exit_code), *std::move(kept_output), *std::move(kept_errors)};
+  auto output_stream = read_stream(output);
+  auto error_stream = read_stream(errors);
+  if (!output_stream || !error_stream) return std::nullopt;
+  return StoredOutput{static_cast<int>(exit_code), *std::move(output_stream), *std::move(error_stream)};
 }
 
 }  // namespace latchkey

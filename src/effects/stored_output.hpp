@@ -1,8 +1,8 @@
-// StoredOutput: what is kept of a command that ended well, as the bytes of a run's result:
+// StoredOutput: the output of a successful command as the bytes of a run's result:
 //
 //   {"exit_code":0,"stdout":{"text":"done\n","bytes":5,"truncated":false},"stderr":{"base64":"…", …}}
 //
-// `text` where the kept bytes are UTF-8 without NUL, else `base64`; `bytes` is how many there were before cutting.
+// `text` if the stored bytes are UTF-8 without NUL, else `base64`; `bytes` is the length of the whole stream.
 // Pure; safe from any thread.
 #pragma once
 
@@ -13,20 +13,20 @@
 
 namespace latchkey {
 
-struct KeptStream {
+struct StoredStream {
   std::string bytes;
   std::uint64_t total = 0;
   bool truncated = false;
 };
 struct StoredOutput {
   int exit_code = 0;
-  KeptStream output;
-  KeptStream errors;
+  StoredStream output;
+  StoredStream errors;
 };
 
-KeptStream keep(const LastBytes& stream);
-std::string write_kept_output(const StoredOutput& kept);
-// None when the bytes are not such a result: somebody else settled the run.
-std::optional<StoredOutput> read_kept_output(const std::string& result);
+StoredStream to_stored(const LastBytes& stream);
+std::string write_stored_output(const StoredOutput& stored);
+// None if the bytes are not such a result: another client settled the run.
+std::optional<StoredOutput> read_stored_output(const std::string& result);
 
 }  // namespace latchkey

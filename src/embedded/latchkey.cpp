@@ -47,11 +47,11 @@ ClaimRequest make_claim(const OnceRequest& once, Random& random) {
   return request;
 }
 
-std::string tell_too_large(const std::string& result) {
-  return fmt::format("the result has {} bytes; at most {} are kept", result.size(), kBodyBytesMax);
+std::string describe_too_large(const std::string& result) {
+  return fmt::format("the result has {} bytes; at most {} are stored", result.size(), kBodyBytesMax);
 }
 
-// Runs the user's callable on a thread of its own, so that heartbeats go on meanwhile.
+// Runs the user's callable on its own thread, so that heartbeats continue meanwhile.
 class CallableEffect final : public SideEffect {
  public:
   explicit CallableEffect(const std::function<std::string()>& effect) : effect_(effect) {}
@@ -59,7 +59,7 @@ class CallableEffect final : public SideEffect {
   Task<EffectResult> run(const Won&) override {
     co_return co_await asio::co_spawn(thread_, call(), asio::use_awaitable);
   }
-  // A C++ callable cannot be stopped from outside; its result is refused by the fence instead.
+  // A C++ callable cannot be stopped from outside. If its lease was lost, the fence refuses its result.
   void stop(StopReason) override {}
 
  private:
@@ -67,9 +67,9 @@ class CallableEffect final : public SideEffect {
     try {
       std::string result = effect_();
       if (result.size() <= kBodyBytesMax) co_return EffectDone{std::move(result), {}};
-      // It has happened, and there is no outcome to answer repeats from: not for us to do again.
+      // The effect has happened and must not be retried, but there is no result to replay.
       co_return EffectFailed{
-          .message = tell_too_large(result), .code = "BODY_TOO_LARGE", .retryable = false, .outcome_unknown = true};
+          .message = describe_too_large(result), .code = "BODY_TOO_LARGE", .retryable = false, .outcome_unknown = true};
     } catch (const std::exception& error) {
       co_return EffectFailed{.message = error.what(), .code = "EXCEPTION"};
     } catch (...) {
@@ -81,26 +81,27 @@ class CallableEffect final : public SideEffect {
   asio::thread_pool thread_{1};
 };
 
-// For effects that are part of the settlement: there is nothing to do before it.
+// Does nothing: the effect of run_in_transaction() is part of the settlement.
 class NoEffect final : public SideEffect {
  public:
   Task<EffectResult> run(const Won&) override { co_return EffectDone{}; }
   void stop(StopReason) override {}
 };
 
-// Whose transactional effect this thread, the store's writer, is in: any other call would wait for itself.
+// The store whose writer thread this is, while it executes a transactional effect. A call of the same store from the
+// effect would wait for itself.
 thread_local const SqliteStore* writer_of = nullptr;
-struct Inside {
-  explicit Inside(const SqliteStore* store) { writer_of = store; }
-  ~Inside() { writer_of = nullptr; }
+struct EffectScope {
+  explicit EffectScope(const SqliteStore* store) { writer_of = store; }
+  ~EffectScope() { writer_of = nullptr; }
 };
 
-void refuse_inside(const SqliteStore& store) {
+void refuse_inside_effect(const SqliteStore& store) {
   if (writer_of == &store)
     raise({Code::INVALID_ARGUMENT, "called inside a callable of run_in_transaction(), which it would wait for"});
 }
 
-// Claims whose settlement runs the user's callable, in the transaction that records its result.
+// TransactionalClaims: its settle() runs the user's callable in the transaction that records the result.
 class TransactionalClaims final : public ClaimStore {
  public:
   TransactionalClaims(ClaimStore& claims, SqliteStore& store, const std::function<std::string(Transaction&)>& effect)
@@ -113,26 +114,26 @@ class TransactionalClaims final : public ClaimStore {
     claims_.extend(std::move(requests), std::move(done));
   }
   void settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) override {
-    // Once is enough: it takes the batch of all others with it.
+    // Not retried: the ended transaction has rolled back the whole batch, with the commands of other callers.
     if (*ended_transaction_) {
       requests.front().ending =
           Fail{.message = "the effect ended the transaction it was in", .code = "SQL_ERROR", .retryable = false};
       return claims_.settle(std::move(requests), std::move(done));
     }
-    const auto effecting = [this, ended = ended_transaction_](sqlite3* handle) -> Ending {
+    const auto transactional_effect = [this, ended = ended_transaction_](sqlite3* handle) -> Ending {
       SqliteTransaction transaction(handle);
-      const struct Look {
+      const struct EndCheck {
         sqlite3* handle;
         std::atomic<bool>& ended;
-        ~Look() { ended = is_ended(handle); }
-      } look{handle, *ended};
-      const Inside inside(&store_);
+        ~EndCheck() { ended = is_ended(handle); }
+      } end_check{handle, *ended};
+      const EffectScope scope(&store_);
       std::string result = effect_(transaction);
       if (result.size() <= kBodyBytesMax) return Complete{std::move(result), {}};
       return Fail{
-          .message = tell_too_large(result), .code = "BODY_TOO_LARGE", .retryable = false};  // undoes its writes
+          .message = describe_too_large(result), .code = "BODY_TOO_LARGE", .retryable = false};  // undoes its writes
     };
-    store_.settle_with(std::move(requests.front()), effecting,
+    store_.settle_with(std::move(requests.front()), transactional_effect,
                        [done = std::move(done)](Result<SettleReply> reply) mutable {
                          if (!reply) return done(std::unexpected(reply.error()));
                          done(std::vector{std::move(*reply)});
@@ -146,7 +147,7 @@ class TransactionalClaims final : public ClaimStore {
   std::shared_ptr<std::atomic<bool>> ended_transaction_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-// What a run that was settled, or is queued for its next try, means to the caller.
+// The caller's outcome from a run that was settled or is queued for its next attempt.
 Outcome describe(const Run& run, How done, Instant now) {
   Outcome outcome{.how = done, .run_id = to_string(run.id()), .detail = run.last_error};
   if (const auto* completed = run.as<Completed>()) outcome.result = completed->result;
@@ -177,8 +178,8 @@ struct Describe {
   }
 };
 
-// Contexts to wait on. A writer that has just woken a caller may still hold its context: each is used again, and goes
-// only after the store.
+// Contexts: a pool of contexts on which callers wait. A writer that has just woken a caller may still use its context,
+// so contexts are reused and destroyed only after the store.
 class Contexts {
  public:
   std::unique_ptr<asio::io_context> borrow() {
@@ -208,22 +209,22 @@ struct Latchkey::Parts {
   StoreLock lock;
   std::unique_ptr<SqliteStore> store;
   Engine engine;
-  MaintenanceThread tending;
+  MaintenanceThread maintenance;
 
   explicit Parts(const std::string& file)
       : lock(unwrap(StoreLock::acquire(file, std::chrono::seconds{5}, clock))),
         store(unwrap(SqliteStore::open({.file = file}, clock, random))),
         engine(*store, clock, {}),
-        tending(engine) {
-    lock.mark_made();
+        maintenance(engine) {
+    lock.record_store();
   }
 
   ~Parts() {
-    tending.stop();
+    maintenance.stop();
     store.reset();
   }
 
-  // Runs a coroutine on the calling thread until it has an answer.
+  // Runs a coroutine on the calling thread until it returns.
   template <class T>
   T wait_for(Task<T> task) {
     auto here = contexts.borrow();
@@ -238,7 +239,7 @@ Latchkey::Latchkey(const std::string& sqlite_file) : parts_(std::make_unique<Par
 Latchkey::~Latchkey() = default;
 
 Outcome Latchkey::run(const OnceRequest& once, const std::function<std::string()>& effect) {
-  refuse_inside(*parts_->store);
+  refuse_inside_effect(*parts_->store);
   CallableEffect callable(effect);
   const RunOnceReply reply = unwrap(parts_->wait_for(run_once(
       parts_->engine, parts_->clock, parts_->random, make_claim(once, parts_->random), callable, {.wait = once.wait})));
@@ -246,7 +247,7 @@ Outcome Latchkey::run(const OnceRequest& once, const std::function<std::string()
 }
 
 Outcome Latchkey::run_in_transaction(const OnceRequest& once, const std::function<std::string(Transaction&)>& effect) {
-  refuse_inside(*parts_->store);
+  refuse_inside_effect(*parts_->store);
   TransactionalClaims claims(parts_->engine, *parts_->store, effect);
   NoEffect nothing;
   const RunOnceReply reply = unwrap(parts_->wait_for(

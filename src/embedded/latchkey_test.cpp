@@ -15,7 +15,7 @@ class Library : public testing::Test {
   std::unique_ptr<Latchkey> keys_ = std::make_unique<Latchkey>(folder_.file("app.db"));
 };
 
-TEST_F(Library, RunsOnceAndAnswersFromTheOutcomeEvenAfterARestart) {
+TEST_F(Library, RunsOnceAndReplaysAfterARestart) {
   int calls = 0;
   const auto effect = [&] { return "result " + std::to_string(++calls); };
   EXPECT_EQ(keys_->run({.function = "f", .key = "k"}, effect).how, How::ran);
@@ -45,7 +45,7 @@ TEST_F(Library, TwoThreadsRunItOnce) {
   EXPECT_EQ(done, 8);
 }
 
-TEST_F(Library, AnExceptionIsAFailedTryAndTheNextCallRunsAgain) {
+TEST_F(Library, ExceptionFailsTheAttempt) {
   const Outcome failed =
       keys_->run({.function = "f", .key = "k"}, []() -> std::string { throw std::runtime_error("no"); });
   EXPECT_EQ(failed.how, How::failed);
@@ -53,6 +53,7 @@ TEST_F(Library, AnExceptionIsAFailedTryAndTheNextCallRunsAgain) {
   EXPECT_EQ(keys_->run({.function = "f", .key = "k"}, [] { return std::string("yes"); }).how, How::ran);
 }
 
+// covers: E8
 TEST_F(Library, ATransactionCommitsWithItsOutcome) {
   const auto charge = [&](Transaction& tx) {
     tx.execute("CREATE TABLE IF NOT EXISTS charges (cents INTEGER)");
@@ -64,7 +65,7 @@ TEST_F(Library, ATransactionCommitsWithItsOutcome) {
   EXPECT_EQ(keys_->run_in_transaction({.function = "f", .key = "b"}, charge).result, "2");
 }
 
-TEST_F(Library, WhatATransactionThrowsUndoesOnlyItsOwnWrites) {
+TEST_F(Library, ExceptionRollsBackOnlyItsTransaction) {
   keys_->run_in_transaction({.function = "f", .key = "a"}, [](Transaction& tx) {
     tx.execute("CREATE TABLE t (x)");
     return std::string();
@@ -81,7 +82,7 @@ TEST_F(Library, WhatATransactionThrowsUndoesOnlyItsOwnWrites) {
   EXPECT_EQ(count.result, "0");
 }
 
-TEST_F(Library, LatchkeysOwnTablesAndTransactionsAreOutOfReach) {
+TEST_F(Library, EffectCannotUseLatchkeysTables) {
   for (const char* sql :
        {"COMMIT", "ROLLBACK", "DELETE FROM lk_runs", "UPDATE lk_state SET fence = 0", "DROP TABLE lk_keys",
         "ALTER TABLE lk_runs RENAME TO mine", "CREATE TRIGGER t AFTER INSERT ON lk_runs BEGIN SELECT 1; END",
@@ -95,7 +96,7 @@ TEST_F(Library, LatchkeysOwnTablesAndTransactionsAreOutOfReach) {
   }
 }
 
-TEST_F(Library, AnEffectThatRollsEverythingBackFailsAloneAndLeavesNothing) {
+TEST_F(Library, EffectThatEndsTheTransactionFailsAlone) {
   keys_->run_in_transaction({.function = "f", .key = "a"}, [](Transaction& tx) {
     tx.execute("CREATE TABLE t (x INTEGER PRIMARY KEY)");
     tx.execute("INSERT INTO t VALUES (1)");
@@ -120,7 +121,7 @@ TEST_F(Library, AnEffectThatRollsEverythingBackFailsAloneAndLeavesNothing) {
   EXPECT_EQ(count.result, "1");
 }
 
-TEST_F(Library, AResultTooLargeToKeepDoesNotMakeTheEffectHappenAgain) {
+TEST_F(Library, EffectWithTooLargeResultIsNotRepeated) {
   int calls = 0;
   const auto effect = [&] {
     ++calls;
@@ -128,7 +129,7 @@ TEST_F(Library, AResultTooLargeToKeepDoesNotMakeTheEffectHappenAgain) {
   };
   const Outcome failed = keys_->run({.function = "f", .key = "a"}, effect);
   EXPECT_EQ(failed.how, How::failed);
-  EXPECT_EQ(failed.detail, "the result has 1048577 bytes; at most 1048576 are kept");
+  EXPECT_EQ(failed.detail, "the result has 1048577 bytes; at most 1048576 are stored");
   EXPECT_EQ(keys_->run({.function = "f", .key = "b", .hold_doubt = true}, effect).how, How::in_doubt);
   EXPECT_EQ(keys_->run({.function = "f", .key = "b", .hold_doubt = true}, effect).how, How::in_doubt);
   keys_->run({.function = "f", .key = "c", .retries = 3}, effect);
@@ -142,10 +143,10 @@ TEST_F(Library, ALongExceptionIsRecordedToo) {
   EXPECT_EQ(failed.how, How::failed);
   EXPECT_LE(failed.detail.size(), 64u << 10);
   EXPECT_TRUE(failed.detail.starts_with(std::string(65'000, 'x')));
-  EXPECT_TRUE(failed.detail.ends_with(" bytes more were not kept)"));
+  EXPECT_TRUE(failed.detail.ends_with(" more bytes were not stored)"));
 }
 
-TEST_F(Library, AResultTooLargeToKeepUndoesTheTransaction) {
+TEST_F(Library, TooLargeResultRollsBackTheTransaction) {
   keys_->run_in_transaction({.function = "f", .key = "a"}, [](Transaction& tx) {
     tx.execute("CREATE TABLE t (x)");
     return std::string();
@@ -155,14 +156,14 @@ TEST_F(Library, AResultTooLargeToKeepUndoesTheTransaction) {
     return std::string((1 << 20) + 1, 'x');
   });
   EXPECT_EQ(failed.how, How::failed);
-  EXPECT_EQ(failed.detail, "the result has 1048577 bytes; at most 1048576 are kept");
+  EXPECT_EQ(failed.detail, "the result has 1048577 bytes; at most 1048576 are stored");
   const Outcome count = keys_->run_in_transaction({.function = "f", .key = "c"}, [](Transaction& tx) {
     return std::to_string(std::get<std::int64_t>(tx.query("SELECT count(*) FROM t")[0][0]));
   });
   EXPECT_EQ(count.result, "0");
 }
 
-TEST_F(Library, ACallInsideATransactionIsRefusedAndDoesNotHang) {
+TEST_F(Library, CallInsideATransactionIsRefused) {
   Latchkey other(folder_.file("other.db"));
   std::string codes;
   const auto call = [&](auto calls) {
@@ -182,7 +183,7 @@ TEST_F(Library, ACallInsideATransactionIsRefusedAndDoesNotHang) {
   EXPECT_EQ(keys_->run({.function = "f", .key = "b"}, [] { return std::string("after"); }).result, "after");
 }
 
-TEST_F(Library, SaysWhatIsWrong) {
+TEST_F(Library, InvalidRequestsThrowTheirError) {
   try {
     keys_->run({.function = "f", .key = std::string(600, 'k')}, [] { return std::string(); });
     FAIL();

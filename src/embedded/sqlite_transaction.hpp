@@ -1,4 +1,4 @@
-// A user's Transaction on the writer's connection.
+// SqliteTransaction: the user's Transaction on the writer's connection.
 #pragma once
 
 #include <latchkey/latchkey.hpp>
@@ -17,7 +17,7 @@ class SqliteTransaction final : public Transaction {
   sqlite3* handle_;
 };
 
-// Whether no transaction is open on the connection any more.
+// True if no transaction is open on the connection any more.
 bool is_ended(sqlite3* handle);
 
 }  // namespace latchkey

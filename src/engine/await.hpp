@@ -1,6 +1,6 @@
-// The store's verbs as awaitables. A verb calls back on a thread of the store's choosing; the coroutine goes on on its
-// own executor. A coroutine that is cancelled while it waits goes on at once, and the reply is dropped: the command
-// itself cannot be unsent. A store must be closed before the io_context whose coroutines wait for it.
+// The store's verbs as awaitables. A verb calls back on any thread of the store; the coroutine resumes on its own
+// executor. A coroutine that is cancelled while it waits resumes at once with WAIT_CANCELLED and the reply is dropped;
+// the command may still be executed. A store must be closed before the io_context whose coroutines wait for it.
 #pragma once
 
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -17,11 +17,11 @@
 
 namespace latchkey {
 
-// A coroutine that waits for a reply. Touched on its own executor only.
+// A coroutine that waits for a reply. Used on its own executor only.
 template <class T, class Handler>
 struct Waiting {
   Handler handler;
-  asio::executor_work_guard<asio::associated_executor_t<Handler>> work;  // keeps the io_context running until then
+  asio::executor_work_guard<asio::associated_executor_t<Handler>> work;  // the io_context runs until the reply
   bool answered = false;
 
   void answer(Result<T> reply) {
@@ -32,7 +32,7 @@ struct Waiting {
   }
 };
 
-// Awaits the one call of the Done<T> that `start` is given.
+// Passes a Done<T> to `start`, and waits until it is called.
 template <class T, class Start>
 Task<Result<T>> await_reply(Start start) {
   return asio::async_initiate<const asio::use_awaitable_t<>, void(Result<T>)>(
@@ -41,10 +41,10 @@ Task<Result<T>> await_reply(Start start) {
         const auto executor = work.get_executor();
         auto slot = asio::get_associated_cancellation_slot(handler);
         const auto waiting = std::make_shared<Waiting<T, Handler>>(std::move(handler), std::move(work));
-        // Posted, never run in place: the memory store calls back before its verb returns.
+        // The handler is always posted, because the memory store calls back before its verb returns.
         if (slot.is_connected())
           slot.assign([weak = std::weak_ptr(waiting), executor](asio::cancellation_type) {
-            // Weak: the slot belongs to the coroutine that `waiting` owns.
+            // A weak pointer, because the slot belongs to the coroutine that `waiting` owns.
             if (auto waiting = weak.lock())
               asio::post(executor, [waiting] { waiting->answer(fail(Code::WAIT_CANCELLED, "")); });
           });
@@ -75,7 +75,7 @@ inline Task<Result<std::vector<SettleReply>>> settle(ClaimStore& claims, std::ve
       });
 }
 
-// The verbs that Claims does not have, on anything that has them: a Store, the Engine, a link of the simulation.
+// Further verbs, for every class that has them: a Store, the Engine, a link of the simulation.
 template <class Jobs>
 Task<Result<std::vector<EnqueueReply>>> enqueue(Jobs& jobs, std::vector<EnqueueRequest> requests) {
   return await_reply<std::vector<EnqueueReply>>(

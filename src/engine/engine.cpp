@@ -8,7 +8,7 @@
 namespace latchkey {
 namespace {
 
-// Forwards the good requests of a batch and puts the others' errors in their places.
+// Forwards the valid requests of a batch, and returns an error for each of the others, in the order of the requests.
 template <class Reply, class Request, class Forward>
 void forward_good(std::vector<Request> requests, Done<std::vector<Reply>> done, Forward forward) {
   std::vector<std::optional<Error>> faults;
@@ -31,23 +31,23 @@ void forward_good(std::vector<Request> requests, Done<std::vector<Reply>> done, 
 }  // namespace
 
 Engine::Engine(Store& store, Clock& clock, EngineSettings settings)
-    : store_(store), clock_(clock), settings_(settings), seen_(std::make_shared<CallbackState>(settings)) {}
+    : store_(store), clock_(clock), settings_(settings), callbacks_(std::make_shared<CallbackState>(settings)) {}
 
-void Engine::note(CallbackState& seen, const ClaimReply& reply, std::string_view caller, Instant now) {
+void Engine::note(CallbackState& state, const ClaimReply& reply, std::string_view caller, Instant now) {
   if (const auto suppressed = find_suppressed(reply))
-    seen.suppressions.note(suppressed->run, suppressed->reason, caller, now);
+    state.suppressions.note(suppressed->run, suppressed->reason, caller, now);
 }
 
-// The outcome stands whatever becomes of its follow-ups; those that were not made must not go unseen.
-void Engine::note_follow_ups(CallbackState& seen, const Settled& settled, Instant now) {
+// A completion is accepted even if some of its follow-ups are not created. Those are counted and logged.
+void Engine::note_follow_ups(CallbackState& state, const Settled& settled, Instant now) {
   const auto maker = [&] { return "run " + to_string(settled.run.id()); };
   for (const EnqueueReply& reply : settled.follow_ups) {
     if (const auto* enqueued = std::get_if<Enqueued>(&reply); enqueued && enqueued->duplicate)
-      seen.suppressions.note(enqueued->run.id(), kDuplicate, maker(), now);
+      state.suppressions.note(enqueued->run.id(), kDuplicate, maker(), now);
     const auto* mismatch = std::get_if<Mismatch>(&reply);
     if (!mismatch) continue;
-    seen.suppressions.note(mismatch->existing, facts(Code::KEY_REUSED).name, maker(), now);
-    spdlog::warn("a follow-up of run {} was not made: its key belongs to another request, run {}",
+    state.suppressions.note(mismatch->existing, facts(Code::KEY_REUSED).name, maker(), now);
+    spdlog::warn("a follow-up of run {} was not created: its key was used with another fingerprint, by run {}",
                  to_string(settled.run.id()), to_string(mismatch->existing));
   }
 }
@@ -56,19 +56,19 @@ void Engine::claim(ClaimRequest request, Done<ClaimReply> done) {
   if (auto fault = find_fault(request)) return done(std::unexpected(std::move(*fault)));
   const Instant now = store_.now();
   const std::uint64_t data_epoch = store_.data_epoch();
-  // A call that may be known by another key is the store's to recognise.
-  if (auto known = request.key_before.empty() ? seen_->outcomes.find(request, now, data_epoch) : std::nullopt) {
-    seen_->cached.fetch_add(1, std::memory_order_relaxed);
-    if (!LK_SEEDED(cached_replay_not_counted)) note(*seen_, *known, request.caller, now);
+  // A call with a previous key may have won under that key. Only the store can find that out.
+  if (auto known = request.key_before.empty() ? callbacks_->outcomes.find(request, now, data_epoch) : std::nullopt) {
+    callbacks_->cached.fetch_add(1, std::memory_order_relaxed);
+    if (!LK_SEEDED(cached_replay_not_counted)) note(*callbacks_, *known, request.caller, now);
     return done(std::move(*known));
   }
   std::string caller = request.caller;
-  store_.claim(std::move(request), [seen = seen_, &store = store_, data_epoch, caller = std::move(caller),
+  store_.claim(std::move(request), [state = callbacks_, &store = store_, data_epoch, caller = std::move(caller),
                                     done = std::move(done)](Result<ClaimReply> reply) mutable {
     if (reply && !std::holds_alternative<Won>(*reply)) {
       const Instant at = store.now();
-      note(*seen, *reply, caller, at);
-      if (const auto* replay = std::get_if<Replay>(&*reply)) seen->outcomes.add(replay->run, at, data_epoch);
+      note(*state, *reply, caller, at);
+      if (const auto* replay = std::get_if<Replay>(&*reply)) state->outcomes.add(replay->run, at, data_epoch);
     }
     done(std::move(reply));
   });
@@ -80,14 +80,14 @@ void Engine::extend(std::vector<ExtendRequest> requests, Done<std::vector<Extend
 }
 
 void Engine::settle(std::vector<SettleRequest> requests, Done<std::vector<SettleReply>> done) {
-  auto remember = [seen = seen_, &store = store_, data_epoch = store_.data_epoch(),
+  auto remember = [state = callbacks_, &store = store_, data_epoch = store_.data_epoch(),
                    done = std::move(done)](Result<std::vector<SettleReply>> replies) mutable {
     for (std::size_t i = 0; replies && i < replies->size(); ++i) {
       const auto* settled = std::get_if<Settled>(&(*replies)[i]);
-      if (settled) seen->progress.forget(settled->run.id());
+      if (settled) state->progress.forget(settled->run.id());
       if (!settled || !settled->run.as<Completed>()) continue;
-      seen->outcomes.add(settled->run, store.now(), data_epoch);
-      if (settled->changed) note_follow_ups(*seen, *settled, store.now());
+      state->outcomes.add(settled->run, store.now(), data_epoch);
+      if (settled->changed) note_follow_ups(*state, *settled, store.now());
     }
     done(std::move(replies));
   };
@@ -98,14 +98,14 @@ void Engine::settle(std::vector<SettleRequest> requests, Done<std::vector<Settle
 void Engine::enqueue(std::vector<EnqueueRequest> requests, Done<std::vector<EnqueueReply>> done) {
   std::vector<std::string> callers;
   for (const EnqueueRequest& request : requests) callers.push_back(request.caller);
-  auto count = [seen = seen_, &store = store_, callers = std::move(callers),
+  auto count = [state = callbacks_, &store = store_, callers = std::move(callers),
                 done = std::move(done)](Result<std::vector<EnqueueReply>> replies) mutable {
     for (std::size_t i = 0; replies && i < replies->size(); ++i) {
       const EnqueueReply& reply = (*replies)[i];
       if (const auto* enqueued = std::get_if<Enqueued>(&reply); enqueued && enqueued->duplicate)
-        seen->suppressions.note(enqueued->run.id(), kDuplicate, callers[i], store.now());
+        state->suppressions.note(enqueued->run.id(), kDuplicate, callers[i], store.now());
       if (const auto* mismatch = std::get_if<Mismatch>(&reply))
-        seen->suppressions.note(mismatch->existing, facts(Code::KEY_REUSED).name, callers[i], store.now());
+        state->suppressions.note(mismatch->existing, facts(Code::KEY_REUSED).name, callers[i], store.now());
     }
     done(std::move(replies));
   };
@@ -130,7 +130,7 @@ Result<std::optional<KeyAnswer>> Engine::explain_key(const KeyName& name) {
   auto written = store_.find_duplicates((*run)->id());
   if (!written) return std::unexpected(written.error());
   KeyAnswer answer{std::move(**run), written->value_or(Duplicates{})};
-  merge_duplicates(answer.suppressed, seen_->suppressions.find(answer.run.id()));
+  merge_duplicates(answer.suppressed, callbacks_->suppressions.find(answer.run.id()));
   return answer;
 }
 

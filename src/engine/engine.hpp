@@ -1,10 +1,10 @@
-// Engine: the front of a store for the API. Checks requests against the limits, answers replays from memory, counts
-// what was suppressed, and tends the store: ends leases, purges, writes the counts behind.
+// Engine: the front of a store. Checks requests against the limits, replies to repeats from memory, counts suppressed
+// repeats, and maintains the store: expires leases, purges runs, writes the counts.
 //
-// It guarantees nothing that the store does not; it only says no earlier (limits) or yes faster (replays).
-// Verbs may be called from any thread; callbacks as the store's, or before the verb returns. tend() runs on one
-// executor and ends when it is cancelled. Close the store, or let its callbacks come, before the engine's store
-// reference dies; the engine itself may go earlier.
+// The engine promises nothing that the store does not. It only rejects earlier (limits) or replies faster (replays).
+// Verbs may be called from any thread. A callback comes on a thread of the store, or before the verb returns.
+// run_maintenance() runs on one executor and ends when it is cancelled. The store must be closed, or all callbacks must
+// have come, before the store is destroyed. The engine may be destroyed earlier.
 #pragma once
 
 #include <memory>
@@ -19,22 +19,22 @@
 namespace latchkey {
 
 struct EngineSettings {
-  // What the replay cache may hold.
+  // Memory limit of the outcome cache.
   std::size_t cache_bytes = 64 << 20;
-  // How many runs' suppressed duplicates are remembered between two writes.
+  // Number of runs whose suppressed repeats are counted in memory between two writes.
   std::size_t suppressed_runs_max = 65'536;
-  // How many runs' progress is remembered.
+  // Number of runs whose progress is in memory.
   std::size_t progress_runs_max = 10'000;
-  // How long settled runs are kept.
+  // The time for which settled runs are stored.
   Retention retention;
-  // When purging begins after the start, and how often it is done.
+  // The time of the first purge after the start, and between two purges.
   Duration purge_first = std::chrono::minutes{1};
   Duration purge_every = std::chrono::hours{1};
-  // How many runs one transaction of tending may touch.
+  // Number of runs that one transaction of maintenance may change.
   std::uint32_t slice = 500;
 };
 
-// Why did it not run? The key's latest run and what was suppressed because of it.
+// The explanation of a repeat: the key's latest run, and the repeats that were suppressed because of it.
 struct KeyAnswer {
   Run run;
   Duplicates suppressed;
@@ -52,19 +52,19 @@ class Engine final : public ClaimStore {
   void move(MoveRequest request, Done<MoveReply> done);
 
   Result<std::optional<KeyAnswer>> explain_key(const KeyName& name);
-  // What an owner says of its try, once its heartbeat was accepted; in memory only.
-  void note_progress(RunId run, Fence fence, Bytes text) { seen_->progress.note(run, fence, std::move(text)); }
-  std::optional<Bytes> find_progress(const Run& run) const { return seen_->progress.find(run); }
+  // Stores the progress from an accepted heartbeat, in memory only.
+  void note_progress(RunId run, Fence fence, Bytes text) { callbacks_->progress.note(run, fence, std::move(text)); }
+  std::optional<Bytes> find_progress(const Run& run) const { return callbacks_->progress.find(run); }
   Store& store() { return store_; }
   // For metrics.
-  std::uint64_t replays_from_memory() const { return seen_->cached.load(std::memory_order_relaxed); }
+  std::uint64_t replays_from_memory() const { return callbacks_->cached.load(std::memory_order_relaxed); }
 
-  // Sweeps when something is due, purges now and then, writes suppressed duplicates each second. Errors are logged, the
-  // first of a row; the next turn tries again. On cancellation it writes what is left and ends.
+  // Sweeps at deadlines, purges at intervals, and writes suppressed repeats each second. The first of several errors in
+  // a row is logged; the next round retries. On cancellation it writes the remaining counts and ends.
   Task<void> run_maintenance();
 
  private:
-  // What callbacks need; they may come when the engine is gone.
+  // The state that callbacks use. A callback may come after the engine is destroyed.
   struct CallbackState {
     explicit CallbackState(const EngineSettings& settings)
         : outcomes(settings.cache_bytes),
@@ -74,24 +74,24 @@ class Engine final : public ClaimStore {
     Suppressions suppressions;
     Progress progress;
     std::atomic<std::uint64_t> cached{0};
-    std::atomic<unsigned> slices_writing{0};  // of suppressed duplicates
+    std::atomic<unsigned> slices_writing{0};  // of suppressed repeats
     std::atomic<bool> fails_writing{false};
   };
 
-  static void note(CallbackState& seen, const ClaimReply& reply, std::string_view caller, Instant now);
-  static void note_follow_ups(CallbackState& seen, const Settled& settled, Instant now);
+  static void note(CallbackState& state, const ClaimReply& reply, std::string_view caller, Instant now);
+  static void note_follow_ups(CallbackState& state, const Settled& settled, Instant now);
   Duration pause();
   Task<void> sweep_due();
   Task<void> purge_all();
   void write_suppressed();
   void write_slice(std::vector<DuplicateNote> notes);
-  // Whether it went well; logs the first error of a row.
+  // Returns true without an error. Logs the first of several errors in a row.
   bool check(const char* what, const std::optional<Error>& error);
 
   Store& store_;
   Clock& clock_;
   EngineSettings settings_;
-  std::shared_ptr<CallbackState> seen_;
+  std::shared_ptr<CallbackState> callbacks_;
   bool failing_ = false;
 };
 

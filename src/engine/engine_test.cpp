@@ -49,7 +49,7 @@ TEST_F(EngineTest, ReplaysFromMemoryUntilTheWindowEnds) {
   EXPECT_TRUE(std::holds_alternative<Won>(claim_now(other)));
 }
 
-TEST_F(EngineTest, SaysWhyItDidNotRun) {
+TEST_F(EngineTest, ExplainsSuppressedRepeats) {
   ClaimRequest request = claim_of("a");
   request.caller = "cron";
   const ClaimReply won = claim_now(request);
@@ -66,7 +66,7 @@ TEST_F(EngineTest, SaysWhyItDidNotRun) {
   EXPECT_FALSE(*engine.explain_key({"other", "f", "a", sha256("nothing")}));
 }
 
-TEST_F(EngineTest, TendsTheStoreUntilItIsCancelled) {
+TEST_F(EngineTest, MaintenanceRunsUntilCancelled) {
   ClaimRequest request = claim_of("a");
   request.lease = 2s;
   request.on_doubt = OnDoubt::hold;
@@ -92,9 +92,9 @@ TEST_F(EngineTest, TendsTheStoreUntilItIsCancelled) {
   EXPECT_TRUE(ended);
 }
 
-TEST_F(EngineTest, StoppingInTheMiddleOfASweepIsNothingToWarnOf) {
-  sim::QueuedStore waiting(bench.store);  // answers when it is told to
-  Engine tended{waiting, bench.clock, {}};
+TEST_F(EngineTest, StopDuringSweepLogsNothing) {
+  sim::QueuedStore waiting(bench.store);  // replies when step() is called
+  Engine engine_on_queue{waiting, bench.clock, {}};
   ClaimRequest request = claim_of("a");
   request.lease = 2s;
   request.on_doubt = OnDoubt::hold;
@@ -105,12 +105,12 @@ TEST_F(EngineTest, StoppingInTheMiddleOfASweepIsNothingToWarnOf) {
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
   asio::cancellation_signal stop;
   bool ended = false;
-  asio::co_spawn(bench.io, tended.run_maintenance(),
+  asio::co_spawn(bench.io, engine_on_queue.run_maintenance(),
                  asio::bind_cancellation_slot(stop.slot(), [&](std::exception_ptr broken) {
                    EXPECT_FALSE(broken);
                    ended = true;
                  }));
-  bench.run();  // until the sweep waits and there is nothing else to be done
+  bench.run();  // until the sweep waits for the store
   EXPECT_GE(bench.clock.elapsed(), 2s);
   EXPECT_FALSE(ended);
   stop.emit(asio::cancellation_type::terminal);
@@ -121,22 +121,22 @@ TEST_F(EngineTest, StoppingInTheMiddleOfASweepIsNothingToWarnOf) {
   waiting.step();
 }
 
-TEST_F(EngineTest, NoSweepWaitsForDuplicatesToBeWritten) {
+TEST_F(EngineTest, SweepDoesNotWaitForDuplicates) {
   sim::QueuedStore waiting(bench.store);
-  Engine tended{waiting, bench.clock, {}};
+  Engine engine_on_queue{waiting, bench.clock, {}};
   ClaimRequest request = claim_of("a");
   request.lease = 2s;
   request.on_doubt = OnDoubt::hold;
   for (int i = 0; i < 2; ++i) {
-    tended.claim(request, [](const Result<ClaimReply>& reply) { EXPECT_TRUE(reply); });
+    engine_on_queue.claim(request, [](const Result<ClaimReply>& reply) { EXPECT_TRUE(reply); });
     waiting.step();
   }
   asio::cancellation_signal stop;
-  asio::co_spawn(bench.io, tended.run_maintenance(),
+  asio::co_spawn(bench.io, engine_on_queue.run_maintenance(),
                  asio::bind_cancellation_slot(stop.slot(), [](std::exception_ptr broken) { EXPECT_FALSE(broken); }));
   bench.run();
   EXPECT_GE(bench.clock.elapsed(), 2s);
-  EXPECT_EQ(waiting.step(), 2u) << "both wait for the store, neither for the other";
+  EXPECT_EQ(waiting.step(), 2u) << "both are at the store, and neither waits for the other";
   const auto run = bench.store.find_latest(name_of(request));
   EXPECT_TRUE((*run)->as<InDoubt>());
   EXPECT_EQ((*bench.store.find_duplicates((*run)->id()))->counts.front().count, 1u);
@@ -145,7 +145,7 @@ TEST_F(EngineTest, NoSweepWaitsForDuplicatesToBeWritten) {
   waiting.step();
 }
 
-TEST_F(EngineTest, RefusesWhatIsBeyondTheLimitsEachOnItsOwn) {
+TEST_F(EngineTest, RefusesOnlyRequestsBeyondLimits) {
   ClaimRequest bad = claim_of(std::string(513, 'k'));
   EXPECT_EQ(play(bench, claim(engine, bad)).error().code, Code::INVALID_ARGUMENT);
   std::vector<EnqueueRequest> jobs(3);
@@ -157,7 +157,7 @@ TEST_F(EngineTest, RefusesWhatIsBeyondTheLimitsEachOnItsOwn) {
   EXPECT_TRUE(std::holds_alternative<Enqueued>((*replies)[2]));
 }
 
-TEST(Validate, NamesTheMemberThatIsWrong) {
+TEST(Validate, ErrorNamesTheInvalidMember) {
   const auto fault = [](auto change) {
     ClaimRequest request = claim_of("a");
     change(request);
@@ -179,7 +179,7 @@ TEST(Validate, NamesTheMemberThatIsWrong) {
   EXPECT_EQ(fault([](ClaimRequest& r) { r.input = std::string(kBodyBytesMax + 1, 'x'); })->code, Code::BODY_TOO_LARGE);
 }
 
-TEST(OutcomeCache, StaysWithinItsBytesAndKeepsWhatIsAskedFor) {
+TEST(OutcomeCache, EvictsOutcomesWithoutRequests) {
   OutcomeCache cache(1 << 20);
   const Instant now = from_ms(1'770'372'000'000);
   const auto done = [&](int i) {
@@ -214,7 +214,7 @@ TEST(Suppressions, CountsWithinBounds) {
   EXPECT_EQ(notes.size() + seen.forgotten(), 1'000u);
   const RunId one = notes.front().run;
   seen.note(one, kReplayed, "late", now + 1s);
-  seen.give_back(std::move(notes));
+  seen.restore(std::move(notes));
   EXPECT_EQ(seen.find(one).counts.front().count, 2u);
   EXPECT_EQ(seen.find(one).counts.front().first, now);
   for (int i = 0; i < 100; ++i) seen.note(one, kReplayed, std::to_string(i), now);

@@ -8,7 +8,7 @@
 namespace latchkey {
 namespace {
 
-constexpr Duration kBeatAgain = std::chrono::milliseconds{100};
+constexpr Duration kHeartbeatRetryDelay = std::chrono::milliseconds{100};
 
 }  // namespace
 
@@ -36,7 +36,7 @@ void Heartbeat::stop_if_needed(SideEffect& effect) {
   effect.stop(over ? StopReason::lease_lost : StopReason::cancel_requested);
 }
 
-// Ends the effect at the very moment the lease ends, also while a heartbeat waits for its reply.
+// Stops the effect when the lease expires, even while a heartbeat waits for its reply.
 Task<void> Heartbeat::watch(SideEffect& effect) {
   while (!stopped_) {
     co_await clock_.wait(std::max(Duration{1}, good_until_ - clock_.elapsed()));
@@ -49,12 +49,12 @@ Task<void> Heartbeat::beat_on(SideEffect& effect) {
   while (!lost_) {
     co_await clock_.wait(pause);
     const bool extended = co_await beat();
-    pause = extended ? lease_ / 3 : std::min(kBeatAgain, lease_ / 3);
+    pause = extended ? lease_ / 3 : std::min(kHeartbeatRetryDelay, lease_ / 3);
     stop_if_needed(effect);
   }
 }
 
-Task<void> Heartbeat::keep(SideEffect& effect) {
+Task<void> Heartbeat::run(SideEffect& effect) {
   using namespace asio::experimental::awaitable_operators;
   co_await (watch(effect) && beat_on(effect));
   for (;;) co_await clock_.wait(std::chrono::hours{1});

@@ -1,5 +1,5 @@
-// Heartbeat: keeps the lease of a try while its effect runs, and stops the effect when the lease is not known to be
-// good.
+// Heartbeat: extends the lease of an attempt while its effect runs, and stops the effect when the lease may have
+// expired.
 #pragma once
 
 #include "base/clock.hpp"
@@ -9,7 +9,7 @@ namespace latchkey {
 
 class Heartbeat {
  public:
-  // `good_until` by the monotonic clock.
+  // `good_until` is a time of the monotonic clock.
   Heartbeat(ClaimStore& claims, Clock& clock, const Won& won, Duration lease, Duration good_until)
       : claims_(claims),
         clock_(clock),
@@ -19,14 +19,14 @@ class Heartbeat {
         lease_(lease),
         good_until_(good_until) {}
 
-  // Extends at a third of the lease until it is cancelled, and never returns before that. Each heartbeat that failed is
-  // sent again soon. Calls effect.stop() at most once.
-  Task<void> keep(SideEffect& effect);
-  // One heartbeat; false when the lease is gone or the store did not answer.
+  // Sends a heartbeat after each third of the lease, and soon after a failed one, until it is cancelled. Never returns
+  // before that. Calls effect.stop() at most once.
+  Task<void> run(SideEffect& effect);
+  // Sends one heartbeat. Returns false when the lease is lost or the store returned an error.
   Task<bool> beat();
   bool is_good() { return !lost_ && clock_.elapsed() < good_until_; }
   bool cancel_requested() const { return cancel_requested_; }
-  // Why the latest heartbeat was not answered; none when it was, whatever the answer.
+  // The store's error for the latest heartbeat; none if the store replied, even with a refusal.
   const std::optional<Error>& trouble() const { return trouble_; }
 
  private:

@@ -40,10 +40,10 @@ Task<void> Engine::run_maintenance() {
   } catch (const boost::system::system_error& stopped) {
     if (stopped.code() != asio::error::operation_aborted) throw;
   }
-  store_.note_duplicates(seen_->suppressions.drain(), [](const Result<std::monostate>&) {});
+  store_.note_duplicates(callbacks_->suppressions.drain(), [](const Result<std::monostate>&) {});
 }
 
-// Until the next lease ends, within bounds: a deadline that comes nearer meanwhile is seen a second later at most.
+// The time until the next deadline, at most a second, so that an earlier deadline that is set meanwhile is noticed.
 Duration Engine::pause() {
   const auto deadline = store_.next_deadline();
   if (!deadline) return kPauseMax;
@@ -63,15 +63,16 @@ Task<void> Engine::purge_all() {
   for (;;) {
     const Result<Swept> purged = co_await purge(store_, settings_.retention, settings_.slice);
     if (!check("purge", error_of(purged)) || !purged->more) co_return;
-    // In slices: what waits for the store goes first.
+    // Purging works in slices, so that waiting commands run in between.
     co_await clock_.wait(kPauseMin);
   }
 }
 
-// Nothing waits for it: whatever holds it up, leases end in time. In slices: who is in one transaction with them waits.
+// The maintenance loop does not wait for this write, so leases expire in time. The write is split into slices, because
+// a command in the same transaction waits for the whole transaction.
 void Engine::write_suppressed() {
-  if (seen_->slices_writing.load() > 0) return;
-  std::vector<DuplicateNote> notes = seen_->suppressions.drain();
+  if (callbacks_->slices_writing.load() > 0) return;
+  std::vector<DuplicateNote> notes = callbacks_->suppressions.drain();
   for (auto from = notes.begin(); from != notes.end();) {
     const auto to = from + std::min<std::ptrdiff_t>(kNotesAtOnce, notes.end() - from);
     write_slice({std::make_move_iterator(from), std::make_move_iterator(to)});
@@ -80,22 +81,22 @@ void Engine::write_suppressed() {
 }
 
 void Engine::write_slice(std::vector<DuplicateNote> notes) {
-  ++seen_->slices_writing;
+  ++callbacks_->slices_writing;
   auto copy = notes;
   store_.note_duplicates(
-      std::move(copy), [seen = seen_, notes = std::move(notes)](const Result<std::monostate>& written) mutable {
-        if (!written) seen->suppressions.give_back(std::move(notes));
-        const bool was_failing = seen->fails_writing.exchange(!written);
+      std::move(copy), [state = callbacks_, notes = std::move(notes)](const Result<std::monostate>& written) mutable {
+        if (!written) state->suppressions.restore(std::move(notes));
+        const bool was_failing = state->fails_writing.exchange(!written);
         if (!written && !was_failing)
-          spdlog::warn("writing suppressed duplicates failed and will be tried again: {}", to_string(written.error()));
-        if (written && was_failing) spdlog::info("writing suppressed duplicates works again");
-        --seen->slices_writing;
+          spdlog::warn("writing suppressed repeats failed, will retry: {}", to_string(written.error()));
+        if (written && was_failing) spdlog::info("writing suppressed repeats works again");
+        --state->slices_writing;
       });
 }
 
 bool Engine::check(const char* what, const std::optional<Error>& error) {
-  if (error && error->code == Code::WAIT_CANCELLED) return false;  // stopped while it waited: nothing failed
-  if (error && !failing_) spdlog::warn("{} failed and will be tried again: {}", what, to_string(*error));
+  if (error && error->code == Code::WAIT_CANCELLED) return false;  // the loop was stopped: nothing failed
+  if (error && !failing_) spdlog::warn("{} failed, will retry: {}", what, to_string(*error));
   if (!error && failing_) spdlog::info("{} works again", what);
   failing_ = error.has_value();
   return !error;

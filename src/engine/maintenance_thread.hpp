@@ -1,5 +1,5 @@
-// MaintenanceThread: Engine::run_maintenance() on a thread of its own, for as long as a server or a program runs.
-// The store's callbacks post to it: stop() it, close the store, then let it go.
+// MaintenanceThread: runs Engine::run_maintenance() on a thread of its own while a server or a program runs.
+// The store's callbacks post to it. Call stop(), close the store, and then destroy this object.
 #pragma once
 
 #include <boost/asio/cancellation_signal.hpp>
@@ -13,9 +13,9 @@ namespace latchkey {
 class MaintenanceThread {
  public:
   explicit MaintenanceThread(Engine& engine);
-  // Stops first.
+  // Calls stop().
   ~MaintenanceThread();
-  // Ends tend() and joins its thread. A second call does nothing.
+  // Cancels run_maintenance() and joins the thread. A second call does nothing.
   void stop();
 
  private:

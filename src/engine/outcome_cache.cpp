@@ -43,8 +43,8 @@ void OutcomeCache::Shard::erase(std::list<Entry>::iterator at) {
 
 void OutcomeCache::Shard::make_room(std::size_t bytes_max) {
   while (bytes > bytes_max) {
-    if (entries.front().asked) {
-      entries.front().asked = false;
+    if (entries.front().is_recent) {
+      entries.front().is_recent = false;
       entries.splice(entries.end(), entries, entries.begin());
     } else {
       erase(entries.begin());
@@ -53,11 +53,11 @@ void OutcomeCache::Shard::make_room(std::size_t bytes_max) {
 }
 
 void OutcomeCache::add(const Run& run, Instant now, std::uint64_t data_epoch) {
-  // Latchkey's own runs are nobody's to claim; the store has its own answer for them.
+  // No caller can claim a run that Latchkey itself created; the store has its own reply for those.
   if (!run.head->guarded() || run.head->made_by != MadeBy::caller || !run.in_window(now)) return;
   const std::size_t bytes = size_of(run);
   if (bytes > shard_bytes_max_ / 4) return;
-  auto kept = std::make_shared<const Run>(run);
+  auto cached = std::make_shared<const Run>(run);
   Shard& shard = shard_of(run.head->key_hash);
   const std::lock_guard lock(shard.mutex);
   if (!shard.enter(data_epoch)) return;
@@ -65,14 +65,13 @@ void OutcomeCache::add(const Run& run, Instant now, std::uint64_t data_epoch) {
     if (known->second->run->id() == run.id()) return;
     shard.erase(known->second);
   }
-  shard.entries.push_back({std::move(kept), bytes});
+  shard.entries.push_back({std::move(cached), bytes});
   shard.by_key.emplace(run.head->key_hash, std::prev(shard.entries.end()));
   shard.bytes += bytes;
   shard.make_room(shard_bytes_max_);
 }
 
-std::shared_ptr<const Run> OutcomeCache::look_up(const ClaimRequest& request, Instant now,
-                                                      std::uint64_t data_epoch) {
+std::shared_ptr<const Run> OutcomeCache::look_up(const ClaimRequest& request, Instant now, std::uint64_t data_epoch) {
   Shard& shard = shard_of(request.key_hash);
   const std::lock_guard lock(shard.mutex);
   if (!shard.enter(data_epoch)) return nullptr;
@@ -82,7 +81,7 @@ std::shared_ptr<const Run> OutcomeCache::look_up(const ClaimRequest& request, In
     shard.erase(known->second);
     return nullptr;
   }
-  known->second->asked = true;
+  known->second->is_recent = true;
   return known->second->run;
 }
 

@@ -1,12 +1,12 @@
-// OutcomeCache: completed outcomes that were seen lately, so that a replay waits for no write and reads no disk.
+// OutcomeCache: recent outcomes of completed runs, so that a replay waits for no write and reads no disk.
 //
-// It never answers what the store would not. A run that completed under `once` is, until its window ends, its key's
-// latest run and does not change: it cannot be cancelled, retried or resolved (decide_move), not be purged (may_purge),
-// and no older run of its key can be opened again (apply_move); a new run needs the window to be over. The window is
-// judged by the store's clock, which never runs backwards, at the moment of the question. So what was seen completed
-// may be said again, and there is nothing to invalidate, unless the store has lost what it had (Store::data_epoch).
+// The cache never replies what the store would not. A run that completed under `once` is the key's latest run until its
+// window ends, and it does not change in that time: it cannot be cancelled, retried or resolved (decide_move), nor
+// purged (may_purge), and no older run of its key can be opened again (apply_move). A new run is created only after the
+// window. Each request checks the window against the store's clock, which never runs backward. So no entry has to be
+// invalidated, unless the store has lost data (Store::data_epoch).
 //
-// Bounded in bytes; what was not asked for lately goes first. Safe from any thread.
+// Bounded in bytes. Outcomes without a recent request are evicted first. Safe from any thread.
 #pragma once
 
 #include <array>
@@ -24,9 +24,9 @@ class OutcomeCache {
  public:
   explicit OutcomeCache(std::size_t bytes_max) : shard_bytes_max_(bytes_max / kShards) {}
 
-  // Takes in a run if it is one that may be replayed. `era`: the store's, before it was asked.
+  // Adds the run if it may be replayed. `data_epoch` is the store's value from before the request.
   void add(const Run& run, Instant now, std::uint64_t data_epoch = 0);
-  // Replay or Mismatch, if that is what the store would say; else none.
+  // Replay or Mismatch, if the store would reply the same; otherwise none.
   std::optional<ClaimReply> find(const ClaimRequest& request, Instant now, std::uint64_t data_epoch = 0);
   std::size_t bytes() const;
 
@@ -36,7 +36,7 @@ class OutcomeCache {
   struct Entry {
     std::shared_ptr<const Run> run;
     std::size_t bytes = 0;
-    bool asked = false;  // since the hand went over it
+    bool is_recent = false;  // was replayed since make_room() last passed it
   };
   struct HashOfHash {
     std::size_t operator()(const Digest& hash) const noexcept;
@@ -48,10 +48,10 @@ class OutcomeCache {
     std::size_t bytes = 0;
     std::uint64_t data_epoch = 0;
 
-    // Whether what is of this era may be here; forgets what is of an older one.
+    // Drops all entries of an older epoch. Returns false if `now_is` itself is older than the shard's epoch.
     bool enter(std::uint64_t now_is);
     void erase(std::list<Entry>::iterator at);
-    // Drops what was not asked for until it fits: second chance.
+    // Evicts entries until the rest fits, by the second-chance algorithm.
     void make_room(std::size_t bytes_max);
   };
 

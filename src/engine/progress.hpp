@@ -1,6 +1,7 @@
-// Progress: what owners said of their tries with their last heartbeat, in this server's memory only: others never show
-// it, and a restart forgets it until the next one. Never on the way of a claim; a settle costs one atomic load while
-// nobody tells of progress. Bounded: whoever was silent the longest is forgotten first. Safe from any thread.
+// Progress: the progress that owners reported with their latest heartbeat, in this server's memory only. Other servers
+// do not show it, and a restart loses it until the next heartbeat. A claim does not use it; a settle costs one atomic
+// load while no run has progress. Bounded: the entry without a report for the longest time is evicted. Safe from any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -17,10 +18,10 @@ class Progress {
  public:
   explicit Progress(std::size_t runs_max) : runs_max_(runs_max) {}
 
-  // An older owner's is passed over.
+  // Ignores a report from an older owner.
   void note(RunId run, Fence fence, Bytes text);
   void forget(RunId run);
-  // None unless the run is running under the owner that said it.
+  // None unless the run is running and its owner has reported progress.
   std::optional<Bytes> find(const Run& run) const;
 
  private:
@@ -32,7 +33,7 @@ class Progress {
 
   const std::size_t runs_max_;
   mutable std::mutex mutex_;
-  std::list<Entry> entries_;  // silent the longest first
+  std::list<Entry> entries_;  // oldest report first
   std::unordered_map<RunId, std::list<Entry>::iterator> by_run_;
   std::atomic<std::size_t> count_{0};
 };

@@ -17,13 +17,13 @@ Run running(std::uint64_t number, Fence fence) {
   return run;
 }
 
-TEST(Progress, IsTheNewestOwnersLastWordWhileItRuns) {
+TEST(Progress, ShowsLatestReportOfNewestOwner) {
   Progress progress(10);
   EXPECT_FALSE(progress.find(running(1, Fence{5})));
   progress.note(id_of(1), Fence{5}, "1");
   progress.note(id_of(1), Fence{5}, "2");
   EXPECT_EQ(progress.find(running(1, Fence{5})), "2");
-  EXPECT_FALSE(progress.find(running(1, Fence{6}))) << "another owner has said nothing yet";
+  EXPECT_FALSE(progress.find(running(1, Fence{6}))) << "the new owner has not reported yet";
   progress.note(id_of(1), Fence{6}, "3");
   progress.note(id_of(1), Fence{5}, "late");
   EXPECT_EQ(progress.find(running(1, Fence{6})), "3");
@@ -34,7 +34,7 @@ TEST(Progress, IsTheNewestOwnersLastWordWhileItRuns) {
   EXPECT_FALSE(progress.find(running(1, Fence{6})));
 }
 
-TEST(Progress, ForgetsWhoWasSilentTheLongest) {
+TEST(Progress, EvictsTheOldestReport) {
   Progress progress(2);
   progress.note(id_of(1), Fence{1}, "a");
   progress.note(id_of(2), Fence{2}, "b");

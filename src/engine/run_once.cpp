@@ -10,29 +10,29 @@
 namespace latchkey {
 namespace {
 
-constexpr Duration kAskAgain = std::chrono::milliseconds{100};
-constexpr Duration kAskAgainMax = std::chrono::seconds{5};
+constexpr Duration kRetryDelay = std::chrono::milliseconds{100};
+constexpr Duration kRetryDelayMax = std::chrono::seconds{5};
 
 ClaimId draw_claim_id(Clock& clock, Random& random) {
   const std::uint64_t counter = random.next();
   return make_uuid_v7(clock.now(), counter, random.next());
 }
 
-// Pauses between questions that were not answered.
-struct AskAgain {
+// The delays between requests that got no reply.
+struct RetryBackoff {
   Clock& clock;
-  Duration give_up_at;
-  Duration pause = kAskAgain;
+  Duration deadline;
+  Duration pause = kRetryDelay;
 
-  static AskAgain within(Clock& clock, Duration patience) {
+  static RetryBackoff within(Clock& clock, Duration patience) {
     const Duration now = clock.elapsed();
     return {clock, patience > Duration::max() - now ? Duration::max() : now + patience};
   }
-  // Whether the question is worth asking again; if so, waits before it returns.
+  // Returns true if the request should be sent again, after the delay.
   Task<bool> after(Error error) {
-    if (!facts(error.code).retryable || clock.elapsed() >= give_up_at) co_return false;
+    if (!facts(error.code).retryable || clock.elapsed() >= deadline) co_return false;
     co_await clock.wait(pause);
-    pause = std::min(pause * 2, kAskAgainMax);
+    pause = std::min(pause * 2, kRetryDelayMax);
     co_return true;
   }
 };
@@ -53,11 +53,11 @@ class Call {
 
   Task<Result<RunOnceReply>> run() {
     for (;;) {
-      Result<ClaimReply> reply = co_await ask();
+      Result<ClaimReply> reply = co_await send_claim();
       if (!reply) co_return std::unexpected(reply.error());
       std::optional<Result<RunOnceReply>> answer;
       if (auto* won = std::get_if<Won>(&*reply)) {
-        answer = co_await run_try(std::move(*won));
+        answer = co_await run_attempt(std::move(*won));
       } else {
         answer = co_await answer_refusal(std::move(*reply));
       }
@@ -71,9 +71,9 @@ class Call {
     claimed_at_ = std::nullopt;
   }
 
-  // Asks until answered, under one claim id: a claim that had won recognises itself.
-  Task<Result<ClaimReply>> ask() {
-    AskAgain again = AskAgain::within(clock_, settings_.patience);
+  // Sends the claim until it gets a reply. All sends have one claim id, so a claim that has won gets its run back.
+  Task<Result<ClaimReply>> send_claim() {
+    RetryBackoff again = RetryBackoff::within(clock_, settings_.patience);
     if (!claimed_at_) claimed_at_ = clock_.elapsed();
     for (;;) {
       Result<ClaimReply> reply = co_await claim(claims_, request_);
@@ -85,7 +85,8 @@ class Call {
     }
   }
 
-  // Not won. None: it is time to ask again. The claim id stays: a late copy of this claim may still win, and is ours.
+  // For a claim that did not win. None: claim again. The claim id does not change, because a delayed copy of this claim
+  // may still win for this call.
   Task<std::optional<Result<RunOnceReply>>> answer_refusal(ClaimReply reply) {
     const auto pause = pause_after(reply);
     if (!pause) co_return as_answer(std::move(reply));
@@ -97,10 +98,9 @@ class Call {
     const Duration waited = clock_.elapsed() - started_at_;
     const auto* busy = std::get_if<Busy>(&reply);
     const auto* not_due = std::get_if<NotDue>(&reply);
-    const bool own_retry = not_due && tries_ > 0 && settings_.retry;
+    const bool own_retry = not_due && attempts_ > 0 && settings_.retry;
     if (!busy && !not_due) return std::nullopt;
-    if (busy && busy->code == Code::MOVE_REFUSED)
-      return std::nullopt;  // only a person changes that: nothing to wait for
+    if (busy && busy->code == Code::MOVE_REFUSED) return std::nullopt;  // only an operator can change this
     if (!own_retry && (!settings_.wait || waited >= settings_.wait_max)) return std::nullopt;
     const Duration retry_after = busy ? busy->retry_after : not_due->retry_after;
     const Duration cap = own_retry ? retry_after : std::min(settings_.poll_max, settings_.wait_max - waited);
@@ -111,7 +111,7 @@ class Call {
     return std::visit(
         []<class T>(T& one) -> Result<RunOnceReply> {
           if constexpr (std::is_same_v<T, Won>) {
-            return fail(Code::INTERNAL, "a won claim is no refusal");
+            return fail(Code::INTERNAL, "a claim that won was treated as refused");
           } else {
             return RunOnceReply{std::move(one)};
           }
@@ -119,29 +119,29 @@ class Call {
         reply);
   }
 
-  // One try: effect, then settle. None: there is another try to be made.
-  Task<std::optional<Result<RunOnceReply>>> run_try(Won won) {
+  // One attempt: effect, then settle. None: another attempt follows.
+  Task<std::optional<Result<RunOnceReply>>> run_attempt(Won won) {
     const Duration from = LK_SEEDED(lease_measured_from_reply) ? clock_.elapsed() : *claimed_at_;
     Heartbeat heartbeat(claims_, clock_, won, request_.lease, from + request_.lease);
-    // The answer took long: make sure of the lease before anything is done. If it is gone, the claim is made again.
+    // The reply took long: confirm the lease by a heartbeat before the effect starts. Without a lease, claim again.
     const bool late = clock_.elapsed() - from >= request_.lease / 3;
     if (late) co_await heartbeat.beat();
     if (!heartbeat.is_good()) co_return co_await claim_again(heartbeat.trouble());
-    unsure_.reset();
-    // From here on this claim is used up: the next try is another one.
-    tries_ += 1;
+    lease_check_.reset();
+    // This claim id is used now: the next attempt needs a new one.
+    attempts_ += 1;
     name_claim();
     EffectResult ended = EffectInterrupted{};
     if (!heartbeat.cancel_requested()) ended = co_await run_effect(won, heartbeat);
-    co_return co_await settle_try(won, std::move(ended), heartbeat.cancel_requested());
+    co_return co_await settle_attempt(won, std::move(ended), heartbeat.cancel_requested());
   }
 
-  // A lease that could not be made sure of. None: ask again; after a pause, for as long as patience lasts, if the store
-  // did not answer.
+  // For a lease that could not be confirmed. None: claim again. If the store returned an error, this waits for the
+  // retry delay first, and ends with that error after settings.patience.
   Task<std::optional<Result<RunOnceReply>>> claim_again(std::optional<Error> trouble) {
     if (!trouble) co_return std::nullopt;
-    if (!unsure_) unsure_.emplace(AskAgain::within(clock_, settings_.patience));
-    const bool more = co_await unsure_->after(*trouble);
+    if (!lease_check_) lease_check_.emplace(RetryBackoff::within(clock_, settings_.patience));
+    const bool more = co_await lease_check_->after(*trouble);
     if (more) co_return std::nullopt;
     co_return std::unexpected(*std::move(trouble));
   }
@@ -149,8 +149,8 @@ class Call {
   Task<EffectResult> run_effect(const Won& won, Heartbeat& heartbeat) {
     using namespace asio::experimental::awaitable_operators;
     EffectResult ended = EffectInterrupted{};
-    // The heartbeat never ends by itself: the effect's end ends it.
-    co_await (run_guarded(won, ended) || heartbeat.keep(effect_));
+    // The heartbeat never ends by itself: the end of the effect cancels it.
+    co_await (run_guarded(won, ended) || heartbeat.run(effect_));
     co_return ended;
   }
 
@@ -165,9 +165,9 @@ class Call {
     }
   }
 
-  Task<std::optional<Result<RunOnceReply>>> settle_try(const Won& won, EffectResult ended, bool cancelled) {
+  Task<std::optional<Result<RunOnceReply>>> settle_attempt(const Won& won, EffectResult ended, bool cancelled) {
     const SettleRequest request{won.run.head->tenant, won.run.id(), won.fence, as_ending(std::move(ended))};
-    AskAgain again = AskAgain::within(clock_, settings_.settle_patience);
+    RetryBackoff again = RetryBackoff::within(clock_, settings_.settle_patience);
     for (;;) {
       Result<std::vector<SettleReply>> replies = co_await settle(claims_, std::vector{request});
       if (!replies) {
@@ -181,17 +181,18 @@ class Call {
         co_return std::unexpected(*error);
       }
       auto& settled = std::get<Settled>(replies->front());
-      if (is_for_us_again(settled.run) && !cancelled) co_return co_await wait_until_due(std::move(settled));
+      if (is_own_retry(settled.run) && !cancelled) co_return co_await wait_until_due(std::move(settled));
       co_return RunOnceReply{Ran{std::move(settled.run), settled.dead_letter}};
     }
   }
 
-  bool is_for_us_again(const Run& run) const {
+  bool is_own_retry(const Run& run) const {
     const auto* queued = run.as<Queued>();
-    return settings_.retry && queued && queued->by == QueuedBy::failed_try && run.origin == Origin::claimed;
+    return settings_.retry && queued && queued->by == QueuedBy::failed_attempt && run.origin == Origin::claimed;
   }
 
-  // Durations travel, not instants: the delay by the run's own policy; if it is too short the claim answers NotDue.
+  // Waits for the delay of the run's policy, because the store's clock may differ from this one. If the wait is too
+  // short, the next claim gets NotDue.
   Task<std::optional<Result<RunOnceReply>>> wait_until_due(Settled settled) {
     const RetryPolicy& policy = settled.run.head->retry;
     co_await clock_.wait(policy.delay_after(std::max(1u, settled.run.failures), no_jitter));
@@ -202,7 +203,7 @@ class Call {
     if (auto* done = std::get_if<EffectDone>(&ended))
       return Complete{std::move(done->result), std::move(done->follow_ups)};
     if (auto* failed = std::get_if<EffectFailed>(&ended)) {
-      // What was said is not worth losing that it was said.
+      // A message over the limit would be rejected, and the failure would not be recorded.
       failed->message.resize(std::min(failed->message.size(), kBodyBytesMax));
       return Fail{std::move(failed->message), std::move(failed->code), failed->retryable, failed->outcome_unknown,
                   failed->retry_after};
@@ -217,10 +218,10 @@ class Call {
   SideEffect& effect_;
   RunOnceSettings settings_;
   Duration started_at_;
-  // When this claim id was first sent: its lease cannot have begun before.
+  // The time at which this claim id was first sent. Its lease cannot have begun earlier.
   std::optional<Duration> claimed_at_;
-  std::uint32_t tries_ = 0;
-  std::optional<AskAgain> unsure_;  // set while leases cannot be made sure of
+  std::uint32_t attempts_ = 0;
+  std::optional<RetryBackoff> lease_check_;  // set while leases cannot be confirmed
 };
 
 }  // namespace

@@ -1,17 +1,18 @@
-// run_once: claim → effect → settle. Makes one effect happen once under a key, or answers from its outcome.
+// run_once: claim → effect → settle. Runs an effect once under a key, or returns its stored outcome.
 //
 // Guarantees:
-// - A claim whose reply was lost is asked again under its own claim id until it is answered; so is a settle. The next
-//   try of a run has a new claim id: one fence never starts two efforts.
-// - The effect runs only while the lease is known to be good. The lease is measured on the monotonic clock from the
-//   moment the request was *sent*, so it never ends later here than at the store. When no heartbeat was answered for a
-//   whole lease, or the store says LEASE_LOST, the effect is stopped.
-// - What the effect answered is what is settled; an exception from it counts as an unknown outcome.
+// - A claim whose reply was lost is sent again with its claim id until a reply arrives. A settle is repeated likewise.
+//   The next attempt of a run has a new claim id, so that one fence never starts the effect twice.
+// - The effect runs only while the lease is known to be valid. The lease is measured on the monotonic clock from the
+//   time at which the request was *sent*, so it never ends later here than in the store. The effect is stopped when no
+//   heartbeat got a reply for a whole lease, or when the store replies LEASE_LOST.
+// - The run is settled with the result of the effect. An exception of the effect is an unknown outcome.
 // It does not undo an effect, and cannot stop one that ignores stop().
 //
-// If the caller dies, the lease ends and the run's `on_doubt` decides. If the calling coroutine is cancelled nothing is
-// settled. Errors of the store end the call only before the effect ran (settings.patience); afterwards they are
-// retried. Runs on the calling coroutine's executor; needs one thread (an io_context's, or a strand).
+// If the caller dies, the lease expires and the run's `on_doubt` decides. If the calling coroutine is cancelled,
+// nothing is settled. Before the effect, errors of the store end the call after settings.patience; after the effect,
+// the settle is retried for settings.settle_patience. Runs on the calling coroutine's executor, which must use one
+// thread (or a strand).
 #pragma once
 
 #include <functional>
@@ -24,7 +25,7 @@
 
 namespace latchkey {
 
-// What an effect says when it has ended.
+// The results of an effect.
 struct EffectDone {
   Bytes result;
   std::vector<EnqueueRequest> follow_ups;
@@ -36,54 +37,53 @@ struct EffectFailed {
   bool outcome_unknown = false;
   std::optional<Duration> retry_after;
 };
-// Stopped before it had any effect, or by its user: the try is given back.
+// The effect was stopped before it happened, or by its user: the attempt is released.
 struct EffectInterrupted {};
 using EffectResult = std::variant<EffectDone, EffectFailed, EffectInterrupted>;
 
 enum class StopReason : std::uint8_t { lease_lost, cancel_requested };
 
-// The thing to be done.
+// The action that must happen once.
 class SideEffect {
  public:
   virtual ~SideEffect() = default;
-  // Called once per try that was won.
+  // Called once for each attempt that was won.
   virtual Task<EffectResult> run(const Won& won) = 0;
-  // Asks a running effect to end soon; run() then returns what it knows. Called at most once per try, on the same
-  // thread.
+  // Asks a running effect to end soon; run() then returns the result so far. Called at most once per attempt, on the
+  // same thread.
   virtual void stop(StopReason reason) = 0;
 };
 
 struct RunOnceSettings {
-  // Busy or not due: ask again until it is settled, instead of answering so.
+  // If the run is busy or not due: claim again until the run is settled, instead of returning that reply.
   bool wait = false;
-  // How long to wait at most.
+  // The longest time to wait.
   Duration wait_max = Duration::max();
-  // The longest pause between two looks while waiting.
+  // The longest pause between two claims while waiting.
   Duration poll_max = std::chrono::seconds{1};
-  // After a failed try that may be tried again, wait until it is due and try again. Otherwise answer with the queued
-  // run.
+  // After a failed attempt, wait for the retry delay and start the next attempt. Otherwise return the queued run.
   bool retry = true;
-  // How long a store that does not answer a claim is asked again.
+  // The time for which a claim is repeated when the store fails.
   Duration patience = std::chrono::seconds{30};
-  // Whether a claim that finds the disk full is asked again as well, or answered STORE_FULL at once.
+  // If the disk is full, repeat the claim as well. Otherwise return STORE_FULL at once.
   bool wait_for_room = true;
-  // How long a settle is asked again.
+  // The time for which a settle is repeated when the store fails.
   Duration settle_patience = std::chrono::hours{24};
 };
 
-// This call's effect ran, and this is the run as it was settled: completed, failed, cancelled, or queued again.
+// This call ran the effect. `run` is the run after the settle: completed, failed, cancelled, or queued again.
 struct Ran {
   Run run;
   std::optional<Uuid> dead_letter;
 };
-// This call's effect ran or was stopped, but the run is somebody else's now. What it did may be done again.
+// This call's effect ran or was stopped, but the lease was lost: another owner may run the effect again.
 struct LostLease {
   RunId run;
 };
-// Replay: it was done before. Busy, NotDue, InDoubtReply, Mismatch: as the claim was refused.
+// Replay: the run completed before. Busy, NotDue, InDoubtReply, Mismatch: the refusal of the claim.
 using RunOnceReply = std::variant<Ran, LostLease, Replay, Busy, NotDue, InDoubtReply, Mismatch>;
 
-// `request.claim` names the first try's claim; nil: one is drawn.
+// `request.claim` is the claim id of the first attempt; if it is nil, an id is drawn.
 Task<Result<RunOnceReply>> run_once(ClaimStore& claims, Clock& clock, Random& random, ClaimRequest request,
                                     SideEffect& effect, RunOnceSettings settings);
 

@@ -27,7 +27,8 @@ TEST_F(RunOnceTest, RunsOnceThenReplays) {
   EXPECT_EQ(effect.runs, 1u);
 }
 
-TEST_F(RunOnceTest, RetriesByItsPolicyAndThenFails) {
+// covers: A6
+TEST_F(RunOnceTest, RetriesByPolicyAndThenFails) {
   ScriptedEffect effect{EffectFailed{.message = "no"}};
   ClaimRequest request = claim_of("a");
   request.retry = {.retries = 2, .first = 1s, .factor = 5, .ceiling = 30s};
@@ -39,12 +40,12 @@ TEST_F(RunOnceTest, RetriesByItsPolicyAndThenFails) {
   EXPECT_GE(bench.clock.elapsed(), 6s);
 }
 
-TEST_F(RunOnceTest, WithoutRetryAnswersWithTheQueuedRun) {
+TEST_F(RunOnceTest, WithoutRetryReturnsTheQueuedRun) {
   ScriptedEffect effect{EffectFailed{.message = "no"}};
   EXPECT_TRUE(std::get<Ran>(run(effect, claim_of("a"), {.retry = false})).run.as<Queued>());
 }
 
-TEST_F(RunOnceTest, LostRepliesAreAskedAgainUnderOneClaim) {
+TEST_F(RunOnceTest, LostClaimRepliesAreRetriedWithOneId) {
   ScriptedEffect effect{EffectDone{"42", {}}};
   bench.flaky.lose_replies = 2;
   EXPECT_TRUE(std::get<Ran>(run(effect, claim_of("a"))).run.as<Completed>());
@@ -52,7 +53,7 @@ TEST_F(RunOnceTest, LostRepliesAreAskedAgainUnderOneClaim) {
   EXPECT_EQ(effect.last_attempt, 1u);
 }
 
-TEST_F(RunOnceTest, GivesUpAskingAfterItsPatience) {
+TEST_F(RunOnceTest, ClaimEndsAfterPatience) {
   ScriptedEffect effect{EffectDone{"42", {}}};
   bench.flaky.lose_replies = 1'000'000;
   auto reply = play(bench, run_once(bench.flaky, bench.clock, bench.random, claim_of("a"), effect, {.patience = 3s}));
@@ -60,8 +61,8 @@ TEST_F(RunOnceTest, GivesUpAskingAfterItsPatience) {
   EXPECT_EQ(effect.runs, 0u);
 }
 
-// The claim's answer took longer than its lease, so a heartbeat must make sure of it; but none gets through.
-TEST_F(RunOnceTest, ALateClaimWaitsBetweenItsHeartbeatsAndGivesUpInTheEnd) {
+// The reply to the claim took longer than its lease, so a heartbeat must confirm the lease. All heartbeats are lost.
+TEST_F(RunOnceTest, UnconfirmedLeaseIsRetriedUntilPatience) {
   ClaimRequest request = claim_of("a");
   request.lease = 1s;
   request.retry.retries = 1000;
@@ -70,7 +71,7 @@ TEST_F(RunOnceTest, ALateClaimWaitsBetweenItsHeartbeatsAndGivesUpInTheEnd) {
   bench.flaky.lose_extends = 1'000'000;
   const auto reply = play(bench, run_once(bench.flaky, bench.clock, bench.random, request, effect, {.patience = 10s}));
   ASSERT_FALSE(reply);
-  EXPECT_EQ(reply.error().code, Code::WAIT_CANCELLED);
+  EXPECT_EQ(reply.error().code, Code::REPLY_LOST);
   EXPECT_EQ(effect.runs, 0u);
   EXPECT_LT(bench.flaky.extends, 20);
 
@@ -80,7 +81,7 @@ TEST_F(RunOnceTest, ALateClaimWaitsBetweenItsHeartbeatsAndGivesUpInTheEnd) {
   EXPECT_TRUE(std::get<Ran>(run(effect, request)).run.as<Completed>());
 }
 
-TEST_F(RunOnceTest, OnlyAPersonEndsWhatIsRefusedForGood) {
+TEST_F(RunOnceTest, PermanentRefusalIsReturnedAtOnce) {
   EnqueueRequest tick;
   tick.function = "f";
   tick.key = "a";
@@ -93,19 +94,19 @@ TEST_F(RunOnceTest, OnlyAPersonEndsWhatIsRefusedForGood) {
   ScriptedEffect effect{EffectDone{}};
   const auto reply = run(effect, claim_of("a"), {.wait = true, .wait_max = 10s});
   EXPECT_EQ(std::get<Busy>(reply).code, Code::MOVE_REFUSED);
-  EXPECT_EQ(bench.clock.elapsed(), 0s) << "there is nothing to wait for";
+  EXPECT_EQ(bench.clock.elapsed(), 0s) << "only an operator can change this";
 }
 
-TEST_F(RunOnceTest, TriesThatWereGivenBackMakeNoDelayLonger) {
-  ScriptedEffect given_back{EffectInterrupted{}}, failing{EffectFailed{.message = "no"}};
+TEST_F(RunOnceTest, ReleasedAttemptsDoNotLengthenDelay) {
+  ScriptedEffect released{EffectInterrupted{}}, failing{EffectFailed{.message = "no"}};
   ClaimRequest request = claim_of("a");
   request.retry = {.retries = 1, .first = 1s, .factor = 60, .ceiling = 1h};
-  for (int i = 0; i < 3; ++i) run(given_back, request);
+  for (int i = 0; i < 3; ++i) run(released, request);
   EXPECT_TRUE(std::get<Ran>(run(failing, request)).run.as<Failed>());
   EXPECT_EQ(bench.clock.elapsed(), 1s);
 }
 
-TEST_F(RunOnceTest, LostSettleRepliesAreAskedAgain) {
+TEST_F(RunOnceTest, LostSettleRepliesAreRetried) {
   ScriptedEffect effect{EffectDone{"42", {}}};
   effect.on_run = [&] { bench.flaky.lose_replies = 3; };
   EXPECT_TRUE(std::get<Ran>(run(effect, claim_of("a"))).run.as<Completed>());
@@ -123,7 +124,7 @@ TEST_F(RunOnceTest, HeartbeatsWhileTheEffectRuns) {
   EXPECT_FALSE(effect.stopped);
 }
 
-TEST_F(RunOnceTest, StopsTheEffectWhenNoHeartbeatIsAnswered) {
+TEST_F(RunOnceTest, LostHeartbeatsStopTheEffect) {
   ScriptedEffect effect{EffectInterrupted{}};
   effect.bench = &bench;
   effect.takes = 100s;
@@ -135,7 +136,7 @@ TEST_F(RunOnceTest, StopsTheEffectWhenNoHeartbeatIsAnswered) {
   EXPECT_LE(effect.stopped_at, 3s);
 }
 
-TEST_F(RunOnceTest, ACancelRequestStopsTheEffectAndIsSettled) {
+TEST_F(RunOnceTest, CancelRequestStopsTheEffect) {
   ScriptedEffect effect{EffectInterrupted{}};
   effect.bench = &bench;
   effect.takes = 100s;
@@ -150,7 +151,7 @@ TEST_F(RunOnceTest, ACancelRequestStopsTheEffectAndIsSettled) {
   EXPECT_EQ(effect.stopped, StopReason::cancel_requested);
 }
 
-TEST_F(RunOnceTest, AnExceptionIsAnUnknownOutcome) {
+TEST_F(RunOnceTest, ExceptionIsAnUnknownOutcome) {
   ScriptedEffect effect{EffectDone{}};
   effect.throws = true;
   ClaimRequest request = claim_of("a");
@@ -159,6 +160,7 @@ TEST_F(RunOnceTest, AnExceptionIsAnUnknownOutcome) {
   EXPECT_TRUE(std::holds_alternative<InDoubtReply>(run(effect, request)));
 }
 
+// covers: B13
 TEST_F(RunOnceTest, WaitsForTheOtherOwnersOutcome) {
   ScriptedEffect slow{EffectDone{"42", {}}}, other{EffectDone{"no", {}}};
   slow.bench = &bench;

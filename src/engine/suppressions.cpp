@@ -64,12 +64,12 @@ std::vector<DuplicateNote> Suppressions::drain() {
       notes.push_back({run, std::move(duplicates)});
     }
   }
-  // In an order that does not depend on the table, so that the simulation repeats itself.
+  // Sorted, so that a seed repeats the simulation exactly.
   std::ranges::sort(notes, {}, &DuplicateNote::run);
   return notes;
 }
 
-void Suppressions::give_back(std::vector<DuplicateNote> notes) {
+void Suppressions::restore(std::vector<DuplicateNote> notes) {
   for (DuplicateNote& note : notes) {
     Shard& shard = shard_of(note.run);
     const std::lock_guard lock(shard.mutex);

@@ -1,6 +1,6 @@
-// Suppressions: duplicates that were not run, counted per run in memory and written behind, so that counting costs the
-// answer nothing. A crash may lose the last second. Bounded: with too many runs at once only the counts of those that
-// are known go on, and past that nothing but a total. Safe from any thread.
+// Suppressions: counts suppressed repeats per run in memory. The maintenance loop writes the counts later, so that a
+// reply does not wait for them. A crash may lose the last second. Bounded: with many runs only counts are stored,
+// without callers; repeats of further runs are only added to a total. Safe from any thread.
 #pragma once
 
 #include <array>
@@ -23,23 +23,23 @@ struct Suppressed {
   RunId run;
   std::string_view reason;
 };
-// Which run stood in a claim's way, and why; none when it won.
+// The run because of which a claim was refused or replayed, and the reason; none when the claim won.
 std::optional<Suppressed> find_suppressed(const ClaimReply& reply);
 
 class Suppressions {
  public:
-  // How many runs are remembered between two flushes: in full up to a half, counts only up to the whole.
+  // `runs_max` is the number of runs between two drains: up to a half with their callers, the rest with counts only.
   explicit Suppressions(std::size_t runs_max = 65'536)
       : shard_runs_max_(std::max<std::size_t>(1, runs_max / kShards)) {}
 
   void note(RunId run, std::string_view reason, std::string_view caller, Instant at);
-  // All that was seen since the last drain; it is the caller's then.
+  // Removes and returns all counts since the last drain.
   std::vector<DuplicateNote> drain();
-  // Takes back what could not be written.
-  void give_back(std::vector<DuplicateNote> notes);
-  // What is in memory of this run. What is being written at this moment is in neither place.
+  // Adds counts that could not be written.
+  void restore(std::vector<DuplicateNote> notes);
+  // The counts of this run in memory. Counts that are being written at this moment are not included.
   Duplicates find(RunId run) const;
-  // Duplicates that were not remembered at all.
+  // The number of repeats without a count of their run.
   std::uint64_t forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
 
  private:

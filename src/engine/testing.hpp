@@ -1,5 +1,5 @@
-// What the engine's tests share: a clock that runs as fast as it is waited on, a link that loses replies, an effect
-// that does as it is told. Not part of the library.
+// Shared by the engine's tests: a clock that jumps to the next timer, a link that loses replies, and an effect with a
+// scripted result. Not part of the library.
 #pragma once
 
 #include <boost/asio/associated_cancellation_slot.hpp>
@@ -15,7 +15,7 @@
 
 namespace latchkey {
 
-// Time that jumps to the next thing waited for when nothing else is to be done.
+// A clock whose leap() jumps to the next timer.
 class LeapingClock final : public Clock {
  public:
   Instant now() override { return from_ms(1'770'372'000'000) + elapsed_; }
@@ -23,14 +23,14 @@ class LeapingClock final : public Clock {
   Task<void> wait(Duration span) override {
     return asio::async_initiate<const asio::use_awaitable_t<>, void(boost::system::error_code)>(
         [this]<class Handler>(Handler handler, Duration how_long) {
-          const auto kept = std::make_shared<Handler>(std::move(handler));
+          const auto shared = std::make_shared<Handler>(std::move(handler));
           const auto id = std::pair(elapsed_ + how_long, ++next_);
-          const auto finish = [kept](boost::system::error_code error) {
-            asio::get_associated_cancellation_slot(*kept).clear();
-            asio::post(asio::get_associated_executor(*kept), [kept, error] { std::move (*kept)(error); });
+          const auto finish = [shared](boost::system::error_code error) {
+            asio::get_associated_cancellation_slot(*shared).clear();
+            asio::post(asio::get_associated_executor(*shared), [shared, error] { std::move (*shared)(error); });
           };
           timers_[id] = finish;
-          auto slot = asio::get_associated_cancellation_slot(*kept);
+          auto slot = asio::get_associated_cancellation_slot(*shared);
           if (slot.is_connected())
             slot.assign([this, id](asio::cancellation_type) {
               if (auto timer = timers_.extract(id)) timer.mapped()(asio::error::operation_aborted);
@@ -53,7 +53,7 @@ class LeapingClock final : public Clock {
   std::map<std::pair<Duration, std::uint64_t>, std::function<void(boost::system::error_code)>> timers_;
 };
 
-// Does what it is asked, but loses the next replies.
+// Forwards all requests, and loses the next `lose_replies` replies.
 class FlakyClaims final : public ClaimStore {
  public:
   explicit FlakyClaims(ClaimStore& claims) : claims_(claims) {}

@@ -62,7 +62,7 @@ Fault first_of(Faults... faults) {
   return found;
 }
 
-// What claims and jobs have in common.
+// Checks the members that claims and jobs have in common.
 Fault find_common_fault(const auto& request) {
   return first_of(find_tenant_fault(request.tenant), find_function_fault(request.function),
                   request.key.empty() ? std::nullopt : find_key_fault(request.key),

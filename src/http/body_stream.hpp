@@ -35,7 +35,7 @@ struct StreamEvents {
                                     // server stops; at most once
 };
 
-// What happens to an open stream when the server stops.
+// The treatment of an open stream when the server stops.
 enum class AtStop {
   complete,  // the producer may finish until Settings::stop_deadline; for bodies that have an end
   end,       // the server ends the body at once and calls on_closed; for endless bodies, such as events

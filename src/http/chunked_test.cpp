@@ -48,7 +48,7 @@ TEST(Chunked, IsNotDoneEarly) {
   EXPECT_TRUE(decode("0\r\n\r\n", 1)->is_done);
 }
 
-TEST(Chunked, RefusesWhatIsHostile) {
+TEST(Chunked, RefusesHostileBodies) {
   using namespace std::string_view_literals;
   for (const std::string_view bytes : {"\r\n"sv,
                                        "x\r\n"sv,

@@ -33,7 +33,7 @@ TEST(Head, ReadsARequest) {
   EXPECT_EQ(head.method.data(), bytes.data()) << "no copy is made";
 }
 
-TEST(Head, KnowsWhetherToKeepAlive) {
+TEST(Head, FindsPersistence) {
   const auto is_persistent = [](const char* version, const char* connection) {
     Head head;
     const std::string bytes = std::string("GET / HTTP/") + version + "\r\nHost: a\r\n" + connection + "\r\n";
@@ -59,7 +59,7 @@ TEST(Head, IsResetBetweenRequests) {
   EXPECT_EQ(head.fields.size(), 1u);
 }
 
-TEST(Head, AsksForMoreAtEveryByte) {
+TEST(Head, NeedsMoreUntilTheLastByte) {
   const std::string bytes =
       "OPTIONS * HTTP/1.0\r\nhost: [::1]:80\r\nA-long-header: 0123456789abcdef0123456789abcdef\r\nb: \xc3\xa9\r\n\r\n";
   for (std::size_t size = 0; size < bytes.size(); ++size)
@@ -67,7 +67,7 @@ TEST(Head, AsksForMoreAtEveryByte) {
   EXPECT_EQ(parse(bytes), bytes.size());
 }
 
-TEST(Head, AcceptsWhatIsAllowed) {
+TEST(Head, AcceptsUnusualValidHeads) {
   for (const char* head : {
            "GET / HTTP/1.1\r\nHost:\r\n\r\n",
            "GET / HTTP/1.0\r\n\r\n",
@@ -180,7 +180,7 @@ const Hostile kHostile[] = {
     {"unknown Expect", "POST / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\n\r\n"},
 };
 
-TEST(Head, RefusesWhatIsHostile) {
+TEST(Head, RefusesHostileHeads) {
   for (const auto& [why, head] : kHostile) {
     const Result<std::size_t> refused = parse(head);
     ASSERT_FALSE(refused) << why << " was read as " << *refused;
@@ -189,7 +189,7 @@ TEST(Head, RefusesWhatIsHostile) {
   }
 }
 
-TEST(Head, NeverCallsAHostileHeadComplete) {
+TEST(Head, PartOfHostileHeadIsNeverComplete) {
   for (const auto& [why, head] : kHostile)
     for (std::size_t size = 0; size < head.size(); ++size)
       EXPECT_TRUE(parse(head.substr(0, size)).value_or(0) == 0) << why << " at " << size;

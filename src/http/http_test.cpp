@@ -158,7 +158,7 @@ TEST(Deadlines, ExpireOnceAndNeverEarly) {
   }
 }
 
-TEST(Deadlines, MoveEitherWay) {
+TEST(Deadlines, CanBeMovedEarlierAndLater) {
   Deadlines wheel(100ms, 0ms);
   Deadlines::Entry later, sooner, suspended, cancelled;
   Expired expired;
@@ -176,7 +176,7 @@ TEST(Deadlines, MoveEitherWay) {
   EXPECT_EQ(expired.entries.size(), 2u);
 }
 
-TEST(Deadlines, CountFromWhenTheyWereSetThoughTheLoopWasHeldUp) {
+TEST(Deadlines, CountFromTheTimeOfSetAfterADelay) {
   Deadlines wheel(100ms, 0ms);
   Deadlines::Entry before, after;
   Expired expired;
@@ -198,7 +198,7 @@ class Recorder final : public ReplySink {
   std::vector<int> statuses;
 };
 
-TEST(Reply, AnswersExactlyOnce) {
+TEST(Reply, SendsExactlyOneResponse) {
   const auto sink = std::make_shared<Recorder>();
   {
     Reply reply(sink, {});
@@ -211,7 +211,7 @@ TEST(Reply, AnswersExactlyOnce) {
   {
     Reply first(sink, {});
     first = Reply(sink, {});
-    EXPECT_EQ(sink->statuses, (std::vector{200, 500, 500})) << "what was assigned over is answered";
+    EXPECT_EQ(sink->statuses, (std::vector{200, 500, 500})) << "a Reply that is assigned over sends 500";
     first.send({.status = 201});
     EXPECT_DEATH(first.send({.status = 202}), "sink_");
   }

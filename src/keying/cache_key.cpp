@@ -7,8 +7,9 @@ namespace latchkey {
 
 Result<std::string> compute_cache_key(std::string_view job_id, std::string_view inputs, std::string_view process_id) {
   if (process_id.empty()) return fail(Code::INVALID_ARGUMENT, "the process id is empty");
-  // So the process id starts behind the last ':'. And no JSON value has, behind a ':' of its own, another JSON value as
-  // its tail (a bracket or a quote of the tail would lack its partner): the job id ends where the inputs must start.
+  // The three parts can be found again in the text. The process id starts after the last ':'. The inputs start at one
+  // place only, because no JSON value ends with a ':' and a second JSON value: the end would also contain the closing
+  // bracket or quote of the first one, without its opening partner.
   if (process_id.contains(':')) return fail(Code::INVALID_ARGUMENT, "the process id has a ':'");
   std::string text(job_id);
   text += ':';

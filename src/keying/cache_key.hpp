@@ -9,9 +9,10 @@
 
 namespace latchkey {
 
-// 64 lower-case hexadecimal digits. An empty job id makes the result common to all jobs.
-// INVALID_JSON for inputs that canonical_json.hpp refuses. INVALID_ARGUMENT for a process id that is empty or has a
-// ':', with which two different triples could make one text; a ':' in the job id does no harm.
+// 64 lower-case hexadecimal digits. With an empty job id all jobs share the result.
+// INVALID_JSON for inputs that canonical_json.hpp refuses. INVALID_ARGUMENT for a process id that is empty or contains
+// a
+// ':', with which two different triples could have the same text. The job id may contain a ':'.
 Result<std::string> compute_cache_key(std::string_view job_id, std::string_view inputs, std::string_view process_id);
 
 }  // namespace latchkey

@@ -3,8 +3,8 @@
 namespace latchkey {
 namespace {
 
-// What a thread keeps between two texts, per buffer.
-constexpr std::size_t BYTES_KEPT = std::size_t{4} << 20;
+// The size up to which a thread reuses a buffer for its next text.
+constexpr std::size_t BYTES_RETAINED_MAX = std::size_t{4} << 20;
 
 // Calls use(canonical text) with this thread's canonicalizer.
 template <class Use>
@@ -16,7 +16,7 @@ auto with_canonical(std::string_view text, Use use) -> Result<decltype(use(std::
     used = use(*canonical);
   else
     used.error() = canonical.error();
-  canonicalizer.shrink(BYTES_KEPT);
+  canonicalizer.shrink(BYTES_RETAINED_MAX);
   return used;
 }
 
@@ -34,9 +34,9 @@ Result<std::string_view> Canonicalizer::canonicalize(std::string_view text) {
   return std::string_view(out_.get(), *end);
 }
 
-void Canonicalizer::shrink(std::size_t bytes_kept) {
-  tree_.shrink(bytes_kept);
-  if (capacity_ > bytes_kept) out_.reset(), capacity_ = 0;
+void Canonicalizer::shrink(std::size_t bytes_retained) {
+  tree_.shrink(bytes_retained);
+  if (capacity_ > bytes_retained) out_.reset(), capacity_ = 0;
 }
 
 Result<std::string> canonical_json(std::string_view text) {

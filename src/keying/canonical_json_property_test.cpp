@@ -1,4 +1,4 @@
-// The same document written in many ways has one canonical form, and simdjson agrees on what is JSON.
+// Different texts of one document have one canonical form, and our reader and simdjson accept the same texts.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <simdjson.h>
@@ -86,7 +86,7 @@ class Document {
   SeededRandom style_;
 };
 
-RC_GTEST_PROP(CanonicalJsonProperty, IsTheSameForAllWaysOfWriting, (std::uint64_t seed, std::uint64_t style)) {
+RC_GTEST_PROP(CanonicalJsonProperty, DoesNotDependOnStyle, (std::uint64_t seed, std::uint64_t style)) {
   const auto one = canonical_json(Document(seed, 1).write());
   const auto two = canonical_json(Document(seed, style).write());
   RC_ASSERT(one.has_value());
@@ -94,7 +94,7 @@ RC_GTEST_PROP(CanonicalJsonProperty, IsTheSameForAllWaysOfWriting, (std::uint64_
   RC_ASSERT(*one == *two);
 }
 
-RC_GTEST_PROP(CanonicalJsonProperty, LeavesACanonicalTextAsItIs, (std::uint64_t seed, std::uint64_t style)) {
+RC_GTEST_PROP(CanonicalJsonProperty, DoesNotChangeCanonicalText, (std::uint64_t seed, std::uint64_t style)) {
   const auto once = canonical_json(Document(seed, style).write());
   RC_ASSERT(once.has_value());
   const auto twice = canonical_json(*once);
@@ -102,8 +102,8 @@ RC_GTEST_PROP(CanonicalJsonProperty, LeavesACanonicalTextAsItIs, (std::uint64_t 
   RC_ASSERT(*twice == *once);
 }
 
-// Breaks a document somewhere and asks both readers. Ours may refuse more, for reasons that it names.
-RC_GTEST_PROP(CanonicalJsonProperty, AgreesWithSimdjsonOnWhatIsJson, (std::uint64_t seed, std::uint64_t dice)) {
+// Damages a document and compares the two readers. Our reader may refuse more texts, with an error that says why.
+RC_GTEST_PROP(CanonicalJsonProperty, AgreesWithSimdjson, (std::uint64_t seed, std::uint64_t dice)) {
   std::string text = Document(seed, dice).write();
   static constexpr std::string_view BREAKERS = "{}[]\",:\\0-.eE+ tn\x01\xC3";
   SeededRandom random(dice);

@@ -21,7 +21,7 @@ std::string read_data(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// The canonical form, or what is wrong.
+// The canonical form, or the error as text.
 std::string canonical(std::string_view text) {
   const auto result = canonical_json(text);
   return result ? *result : to_string(result.error());
@@ -29,7 +29,7 @@ std::string canonical(std::string_view text) {
 
 class JcsVectors : public testing::TestWithParam<const char*> {};
 
-TEST_P(JcsVectors, HaveThePublishedForm) {
+TEST_P(JcsVectors, GiveThePublishedForm) {
   const std::string name = GetParam();
   const std::string expected = read_data("jcs/output/" + name + ".json");
   EXPECT_EQ(canonical(read_data("jcs/input/" + name + ".json")), expected);
@@ -70,7 +70,7 @@ TEST(CanonicalJson, GrowsWithShortNumbersThatPrintLong) {
   EXPECT_EQ(canonical(text + "]"), expected + "]");
 }
 
-TEST(CanonicalJson, SortsNamesByUtf16AfterResolvingEscapes) {
+TEST(CanonicalJson, SortsUnescapedNamesByUtf16) {
   EXPECT_EQ(canonical(R"({"\ue000":1,"\ud83d\ude00":2,"é":3,"z":4,"":5,"\u0061":6})"),
             "{\"\":5,\"a\":6,\"z\":4,\"é\":3,\"😀\":2,\"\uE000\":1}");
   EXPECT_EQ(canonical(R"({"a\u0000":1,"a":2,"a\n":3,"a\"":4,"aa":5,"a\\":6})"),
@@ -97,7 +97,7 @@ TEST(CanonicalJson, RefusesDuplicateNames) {
   EXPECT_THAT(canonical(many + "}"), HasSubstr("duplicate"));
 }
 
-TEST(CanonicalJson, SaysWhatIsWrongAndWhere) {
+TEST(CanonicalJson, ErrorsNameFaultAndPosition) {
   for (const auto& [text, fault] : std::initializer_list<std::pair<std::string_view, const char*>>{
            {"", "the text is empty"},
            {" \n", "the text is empty"},
@@ -147,7 +147,7 @@ TEST(CanonicalJson, NestsTo128Levels) {
   EXPECT_THAT(canonical(std::string(1'000'000, '[')), HasSubstr("deeper"));
 }
 
-TEST(CanonicalJson, AppendsAndLeavesAloneOnFailure) {
+TEST(CanonicalJson, AppendsNothingOnFailure) {
   std::string out = "x";
   EXPECT_TRUE(append_canonical_json("[ 1 ]", out));
   EXPECT_FALSE(append_canonical_json("[ 1", out));

@@ -24,7 +24,7 @@ Result<std::string> compute_entity_text(std::string_view entities) {
   if (auto parsed = tree.parse(entities); !parsed) return std::unexpected(std::move(parsed.error()));
   const auto members = list_sorted_members(tree);
   if (!members) return std::unexpected(members.error());
-  // {"k":v} became [["k",v]]: two more bytes around each member.
+  // {"k":v} becomes [["k",v]]: two more bytes for each member.
   std::string text(tree.written_max() + 2 * members->size() + JsonWriter::SLACK, '\0');
   char* out = text.data();
   JsonWriter writer;

@@ -6,7 +6,8 @@
 namespace latchkey {
 namespace {
 
-TEST(EntityHash, IsWhatTheStandardsJavaScriptGives) {
+// covers: A2
+TEST(EntityHash, EqualsTheJavaScriptHash) {
   simdjson::dom::parser parser;
   std::size_t cases = 0;
   for (const auto entry : simdjson::dom::array(parser.load(LATCHKEY_TEST_DATA "/entity_hash.json"))) {
@@ -27,7 +28,7 @@ TEST(EntityHash, SortsOnlyTheOutermostNames) {
   EXPECT_EQ(compute_entity_text("{}"), "[]");
 }
 
-TEST(EntityHash, RefusesWhatJavaScriptWouldBend) {
+TEST(EntityHash, RefusesTextsThatJavaScriptChanges) {
   for (const char* text : {"[]", "1", "\"a\"", "null", "", "{", R"({"a":1,"a":1})", R"({"a":{"b":1,"b":1}})",
                            R"({"a":9007199254740993})", R"({"a":"\ud800"})"}) {
     const auto hash = compute_entity_hash(text);

@@ -11,7 +11,7 @@ namespace {
 
 using Unit = Grain::Unit;
 
-// The week belongs to the year that holds its Thursday.
+// The year of a week is the year of its Thursday.
 std::string format_iso_week(absl::CivilDay day) {
   const absl::CivilDay monday = absl::PrevWeekday(day + 1, absl::Weekday::monday);
   const absl::CivilDay thursday = monday + 3;

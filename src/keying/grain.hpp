@@ -1,4 +1,4 @@
-// Grains: how often a key comes anew, and the label of the bucket that an instant falls into.
+// Grains: the period after which a key is new, and the label of the bucket that contains an instant.
 //
 //   1min 5min … 30min   2026-02-06T10:05Z   buckets of UTC, any number of minutes below 60 that divides an hour
 //   hour                2026-02-06T10Z      of UTC
@@ -6,8 +6,8 @@
 //   week                2026-W06            the ISO 8601 week of the local date (its year may not be the date's)
 //   month               2026-02             of the local date
 //
-// Below a day the zone makes no difference: local hours repeat when clocks go back, and two of them must not share a
-// key. Pure but for reading the system's zone files; safe from any thread.
+// Below a day the buckets are UTC in every zone, because local hours repeat when clocks are set back, and two hours
+// must not share a key. Pure, except that it reads the system's zone files; safe from any thread.
 #pragma once
 
 #include <absl/time/time.h>
@@ -23,7 +23,7 @@ namespace latchkey {
 struct Grain {
   enum class Unit { MINUTES, HOUR, DAY, WEEK, MONTH };
   Unit unit = Unit::DAY;
-  int minutes = 0;  // of MINUTES alone
+  int minutes = 0;  // only for MINUTES
 
   bool operator==(const Grain&) const = default;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = JsonNumber::Kind;
 
-// Decimals of at most this many significant digits and doubles of ordinary size map one to one (DBL_DIG).
+// Decimals with at most this many significant digits map one to one to doubles of ordinary size (DBL_DIG).
 constexpr std::size_t SAFE_DIGITS = 15;
 
 bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
@@ -26,7 +26,7 @@ JsonNumber verbatim(const char* text, const char* stop, const char* end) {
   return {.kind = Kind::VERBATIM, .text = text, .size = static_cast<std::size_t>(stop - text), .end = end};
 }
 
-// The fewest digits that read back as the same double: the value is 0.d1…dk × 10^exponent, without its sign.
+// The fewest digits that are read back as the same double: the value is 0.d1…dk × 10^exponent, without its sign.
 struct Shortest {
   char digits[20];
   std::size_t count = 0;
@@ -50,19 +50,19 @@ Shortest find_shortest(double value) {
   return shortest;
 }
 
-// Whether the literal, read from behind its sign, is exactly the number that ECMAScript prints for its double.
-bool is_kept(double value, const char* at, const char* end) {
+// True if the literal (from after its sign) is exactly the number that ECMAScript prints for its double.
+bool is_printed_exactly(double value, const char* at, const char* end) {
   const Shortest shortest = find_shortest(value);
-  std::size_t seen = 0;  // digits from the first that is not 0 on
+  std::size_t seen = 0;  // number of digits, from the first one that is not 0
   std::int64_t exponent = 0;
-  bool behind_point = false;
+  bool after_point = false;
   for (; at != end && *at != 'e' && *at != 'E'; ++at) {
     if (*at == '.') {
-      behind_point = true;
+      after_point = true;
       continue;
     }
     const bool leads = seen == 0 && *at == '0';
-    if (behind_point ? leads : !leads) exponent += behind_point ? -1 : 1;
+    if (after_point ? leads : !leads) exponent += after_point ? -1 : 1;
     if (leads) continue;
     if (*at != (seen < shortest.count ? shortest.digits[seen] : '0')) return false;
     ++seen;
@@ -72,23 +72,24 @@ bool is_kept(double value, const char* at, const char* end) {
   return seen >= shortest.count && shortest.exponent == exponent + written;
 }
 
-// From here on doubles are integers, and not every integer is one.
+// From this number on all doubles are integers, and not every integer is a double.
 constexpr double FIRST_GAP = 9007199254740992;  // 2^53
 
 JsonNumber compute(const char* text, const char* digits, const char* end) {
   double value = 0;
   const auto done = std::from_chars(text, end, value);
   if (done.ec != std::errc{}) return {.kind = Kind::UNBOUNDED, .end = end};
-  if (std::abs(value) >= FIRST_GAP && !is_kept(value, digits, end)) return {.kind = Kind::INEXACT, .end = end};
+  if (std::abs(value) >= FIRST_GAP && !is_printed_exactly(value, digits, end))
+    return {.kind = Kind::INEXACT, .end = end};
   return {.kind = Kind::COMPUTED, .value = value, .end = end};
 }
 
-// A fraction without exponent: `digits` is behind the sign, `point` at the point.
+// Reads a fraction without exponent: `digits` is after the sign, `point` at the point.
 //
-// Cut of its trailing zeros, a literal of at most 15 digits is already what ECMAScript prints. The printed digits are
-// the fewest that read back as the same double; both they and ours have at most 15 digits, and two different decimals
-// of at most 15 digits never read as one double, so they are the same digits. ECMAScript uses plain notation from 1e-6
-// up to below 1e21: hence at most five zeros may follow "0.".
+// Without its trailing zeros, a literal of at most 15 digits is already the text that ECMAScript prints. The printed
+// digits are the fewest that are read back as the same double. They and the literal have at most 15 digits, and two
+// different decimals of at most 15 digits are never the same double, so the digits are equal. ECMAScript uses plain
+// notation from 1e-6 to below 1e21, so at most five zeros may follow "0.".
 JsonNumber read_fraction(const char* text, const char* digits, const char* point, const char* end) {
   const std::size_t count = static_cast<std::size_t>(end - digits) - 1;
   if (count > SAFE_DIGITS) return compute(text, digits, end);
@@ -103,7 +104,7 @@ JsonNumber read_fraction(const char* text, const char* digits, const char* point
 }
 
 // ECMA-262 Number::toString.
-char* lay_out(const Shortest& shortest, char* out) {
+char* format_shortest(const Shortest& shortest, char* out) {
   const std::string_view digits = shortest.text();
   const int k = static_cast<int>(digits.size()), n = shortest.exponent;
   const auto put = [&](std::string_view part) {
@@ -158,7 +159,7 @@ JsonNumber read_number(const char* text) {
 char* write_number(double value, char* out) {
   if (value == 0) return *out = '0', out + 1;
   if (value < 0) *out++ = '-';
-  return lay_out(find_shortest(value), out);
+  return format_shortest(find_shortest(value), out);
 }
 
 }  // namespace latchkey

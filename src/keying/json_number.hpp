@@ -1,4 +1,4 @@
-// JSON numbers: what a literal means, and how ECMAScript (hence RFC 8785) prints it.
+// JSON numbers: reads literals, and prints doubles as ECMAScript (and therefore RFC 8785) does.
 // Pure; safe from any thread.
 #pragma once
 
@@ -6,14 +6,14 @@
 
 namespace latchkey {
 
-// What a literal became.
+// A literal after reading.
 struct JsonNumber {
   enum class Kind {
     VERBATIM,   // the canonical text is `size` bytes of the source at `text`
     COMPUTED,   // `value` must be printed by write_number()
     MALFORMED,  // not a JSON number
-    INEXACT,    // of 2^53 or more, and would be printed as another number
-    UNBOUNDED,  // no double is near: too large, or so small that it would become 0
+    INEXACT,    // 2^53 or more, and ECMAScript would print another number
+    UNBOUNDED,  // outside the range of doubles: too large, or so small that it would become 0
   };
   Kind kind;
   const char* text = nullptr;
@@ -22,11 +22,11 @@ struct JsonNumber {
   const char* end = nullptr;  // one past the literal
 };
 
-// Reads the literal at `text`. There must be readable bytes behind it (JsonTree::PADDING) that are no part of a number.
+// Reads the literal at `text`. Readable bytes that are not part of a number (JsonTree::PADDING) must follow it.
 JsonNumber read_number(const char* text);
 
 constexpr std::size_t NUMBER_SIZE_MAX = 32;
-// Prints a finite double as ECMAScript's Number::toString does (-0 is "0"); needs room for NUMBER_SIZE_MAX bytes.
+// Prints a finite double as ECMAScript's Number::toString does (-0 is "0"); writes at most NUMBER_SIZE_MAX bytes.
 // Returns one past the last byte.
 char* write_number(double value, char* out);
 

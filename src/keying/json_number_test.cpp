@@ -47,16 +47,16 @@ std::string es6_checksum(int lines) {
   return to_hex(hash.finish());
 }
 
-TEST(JsonNumber, PrintsTheFirst100000NumbersOfTheEs6Sequence) {
+TEST(JsonNumber, PrintsFirst100000Es6Numbers) {
   EXPECT_EQ(es6_checksum(1'000), "be18b62b6f69cdab33a7e0dae0d9cfa869fda80ddc712221570f9f40a5878687");
   EXPECT_EQ(es6_checksum(100'000), "22776e6d4b49fa294a0d0f349268e5c28808fe7e0cb2bcbe28f63894e494d4c7");
 }
 
-TEST(JsonNumber, PrintsAMillionNumbersOfTheEs6Sequence) {
+TEST(JsonNumber, PrintsAMillionEs6Numbers) {
   EXPECT_EQ(es6_checksum(1'000'000), "49415fee2c56c77864931bd3624faad425c3c577d6d74e89a83bc725506dad16");
 }
 
-TEST(JsonNumber, KnowsWhatIsCanonical) {
+TEST(JsonNumber, ReadsCanonicalForms) {
   for (const auto& [literal, expected] : std::initializer_list<std::pair<const char*, const char*>>{
            {"0", "0"},
            {"-0", "0"},
@@ -85,7 +85,7 @@ TEST(JsonNumber, KnowsWhatIsCanonical) {
     EXPECT_EQ(canonical(literal), expected) << literal;
 }
 
-TEST(JsonNumber, RefusesIntegersThatWouldBecomeOthers) {
+TEST(JsonNumber, RefusesInexactIntegers) {
   EXPECT_EQ(canonical("9007199254740991"), "9007199254740991");
   EXPECT_EQ(canonical("9007199254740992"), "9007199254740992");
   EXPECT_EQ(canonical("9007199254740993"), "inexact");
@@ -102,7 +102,7 @@ TEST(JsonNumber, RefusesIntegersThatWouldBecomeOthers) {
   EXPECT_EQ(canonical("1" + std::string(400, '0')), "unbounded");
 }
 
-TEST(JsonNumber, RefusesThemHoweverTheyAreWritten) {
+TEST(JsonNumber, RefusesInexactIntegersInAnyNotation) {
   for (const char* literal :
        {"9007199254740993.0", "9007199254740993e0", "-9007199254740993.000", "900719925474099.3e1",
         "90071992547409930e-1", "0.9007199254740993E16", "0.00009007199254740993e+20", "9007199254740993.5",
@@ -118,18 +118,18 @@ TEST(JsonNumber, RefusesThemHoweverTheyAreWritten) {
   EXPECT_EQ(canonical("10.00e22"), "1e+23");
 }
 
-TEST(JsonNumber, RefusesWhatNoDoubleIsNear) {
+TEST(JsonNumber, RefusesNumbersOutOfRange) {
   for (const char* literal : {"1e309", "-1e400", "1e99999999999999999999", "1e-400", "-2e-324"})
     EXPECT_EQ(canonical(literal), "unbounded") << literal;
 }
 
-TEST(JsonNumber, RefusesWhatIsNoNumber) {
+TEST(JsonNumber, RefusesMalformedNumbers) {
   for (const char* literal :
        {"", "-", "+1", ".5", "1.", "01", "-01", "00", "1e", "1e+", "1.e1", "x", "-x", "Infinity", "NaN"})
     EXPECT_EQ(canonical(literal), "malformed") << literal;
 }
 
-RC_GTEST_PROP(JsonNumber, PrintsWhatReadsBackAsTheSameDouble, (std::uint64_t bits)) {
+RC_GTEST_PROP(JsonNumber, PrintedNumberIsReadAsTheSameDouble, (std::uint64_t bits)) {
   const double value = std::bit_cast<double>(bits);
   RC_PRE(std::isfinite(value));
   const std::string text = print(value);
@@ -137,8 +137,8 @@ RC_GTEST_PROP(JsonNumber, PrintsWhatReadsBackAsTheSameDouble, (std::uint64_t bit
   RC_ASSERT(canonical(text) == text);
 }
 
-// The proof in the code, tried out: what is copied from the source is what printing the double would give.
-RC_GTEST_PROP(JsonNumber, CopiesOnlyWhatPrintingWouldGive, (std::uint64_t dice)) {
+// Checks the proof in read_fraction(): a copied literal is the text that printing the double gives.
+RC_GTEST_PROP(JsonNumber, CopiedLiteralEqualsPrintedNumber, (std::uint64_t dice)) {
   const std::uint64_t digits = dice % 1'000'000'000'000'000;
   const std::size_t places = dice / 1'000'000'000'000'000 % 18;
   std::string literal = std::to_string(digits >> dice % 50);

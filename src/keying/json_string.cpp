@@ -34,7 +34,7 @@ char* write_utf8(std::uint32_t point, char* out) {
   return out;
 }
 
-// The code point of a one-letter escape, or 0 when there is none such.
+// The code point of a one-letter escape, or 0 when the escape is unknown.
 char resolve_letter(char letter) {
   switch (letter) {
     case '"':
@@ -64,7 +64,7 @@ struct Escape {
   std::size_t size = 2;  // bytes of the escape in the source
 };
 
-// `at` is at the backslash.
+// Reads the escape whose backslash is at `at`.
 Escape read_escape(const char* at) {
   if (at[1] != 'u') {
     const char letter = resolve_letter(at[1]);

@@ -1,5 +1,5 @@
 // JSON strings: finding their end, resolving escapes in place, and writing them as RFC 8785 and JSON.stringify do.
-// Internal to keying. The text must have JsonTree::PADDING zero bytes behind it. Pure; safe from any thread.
+// Internal to keying. JsonTree::PADDING zero bytes must follow the text. Pure; safe from any thread.
 #pragma once
 
 #include <bit>
@@ -24,14 +24,14 @@ inline char* find_special(char* at) {
 }
 
 struct UnescapedString {
-  const char* fault = nullptr;  // what is wrong, nullptr when nothing is
-  char* end = nullptr;          // one past the closing quote in the source, or where the fault is
+  const char* fault = nullptr;  // a description of the fault, or nullptr
+  char* end = nullptr;          // one past the closing quote in the source, or the position of the fault
   char* stop = nullptr;         // one past the closing quote of the resolved text, which starts where the source did
   bool plain = true;            // the resolved text needs no escapes
 };
 
 // Resolves the escapes of the string whose first special byte is at `at`, in place: the resolved text is never longer.
-// Refuses lone surrogates and control characters, of which the zero behind the text is one.
+// Refuses lone surrogates and control characters; the zero after the text is a control character.
 UnescapedString unescape(char* at);
 
 // Writes text (without quotes) with the fewest escapes; at most 6 bytes per byte. Returns one past the last byte.

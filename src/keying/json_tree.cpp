@@ -10,9 +10,9 @@
 
 namespace latchkey {
 
-// One pass over the padded copy. Every read_ function takes its first byte and returns one past its last one, or
-// nullptr after a fault; the place is no member so that it stays in a register. Zero bytes behind the text stop every
-// loop.
+// One pass over the padded copy. Every read_ function gets the first byte of its value and returns the byte after its
+// last one, or nullptr after a fault. The position is not a member, so that it stays in a register. Zero bytes after
+// the text end every loop.
 class JsonReader {
  public:
   JsonReader(JsonTree& tree, std::size_t size) : tree_(tree), begin_(tree.source_.get()), end_(begin_ + size) {}
@@ -27,7 +27,7 @@ class JsonReader {
     return fail(Code::INVALID_JSON, fmt::format("{} at byte {}", fault_, fault_at_ - begin_));
   }
 
-  // How much longer than the source the written text may be.
+  // The number of bytes by which the written text may be longer than the source.
   std::size_t extra() const { return extra_; }
 
  private:
@@ -167,9 +167,9 @@ Result<void> JsonTree::parse(std::string_view text) {
   return done;
 }
 
-void JsonTree::shrink(std::size_t bytes_kept) {
-  if (capacity_ > bytes_kept) source_.reset(), capacity_ = 0;
-  if (nodes_.capacity() * sizeof(JsonNode) > bytes_kept) std::vector<JsonNode>().swap(nodes_);
+void JsonTree::shrink(std::size_t bytes_retained) {
+  if (capacity_ > bytes_retained) source_.reset(), capacity_ = 0;
+  if (nodes_.capacity() * sizeof(JsonNode) > bytes_retained) std::vector<JsonNode>().swap(nodes_);
 }
 
 }  // namespace latchkey

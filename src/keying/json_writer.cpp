@@ -8,7 +8,8 @@
 namespace latchkey {
 namespace {
 
-// Most tokens are short: whole blocks, whose tail the next token overwrites, beat memcpy's search for the right size.
+// Most tokens are short, so copying whole blocks is faster than memcpy of the exact size. The next token overwrites the
+// rest of the block.
 char* copy_text(const char* text, std::size_t size, char* out) {
   constexpr std::size_t BLOCK = 32;
   if (size > 4 * BLOCK) [[unlikely]]
@@ -70,7 +71,7 @@ char* JsonWriter::write_object(std::uint32_t index, char* out) {
   *out++ = '{';
   for (std::uint64_t i = 0; i < node.count && fault_; ++i) {
     if (i != 0) *out++ = ',';
-    const std::uint32_t name = members_[first + i].name;  // the span dies when a nested object grows the vector
+    const std::uint32_t name = members_[first + i].name;  // the span is invalid after a nested object grows the vector
     out = write_scalar(tree_->node(name), out);
     *out++ = ':';
     out = write_value(name + 1, out);

@@ -1,7 +1,7 @@
 // JsonWriter: writes a JsonTree without white space, strings and numbers as RFC 8785 and JSON.stringify both do.
 //
 // The members of an object are written in one of two orders. Duplicate names are refused in both.
-// Reusable: keeps its memory from one tree to the next. Not safe from two threads.
+// Reusable: the memory is reused for the next tree. One thread at a time.
 #pragma once
 
 #include <vector>
@@ -13,29 +13,29 @@ namespace latchkey {
 
 enum class MemberOrder {
   UTF16,     // RFC 8785
-  PROPERTY,  // what JSON.stringify(JSON.parse(text)) gives
+  PROPERTY,  // the order of JSON.stringify(JSON.parse(text))
 };
 
 class JsonWriter {
  public:
-  // How far behind the last byte write() may scribble.
+  // The number of bytes after the last one that write() may overwrite.
   static constexpr std::size_t SLACK = 64;
 
-  // Writes the value at `index` into room for tree.written_max() + SLACK bytes and returns one past its last byte.
-  // Fails with INVALID_JSON on a duplicate name; the room's content is then of no use.
+  // Writes the value at `index` to `out`, which must have tree.written_max() + SLACK bytes. Returns one past the last
+  // byte. Fails with INVALID_JSON on a duplicate name; the content of `out` is then undefined.
   Result<char*> write(const JsonTree& tree, std::uint32_t index, MemberOrder order, char* out);
-  // One string or other scalar, no container.
+  // Writes a string or another scalar, not a container.
   static char* write_scalar(const JsonNode& node, char* out);
 
  private:
-  // Each writes the value at `index`; after a fault it writes less.
+  // Each function writes the value at `index`. After a fault it stops early.
   char* write_value(std::uint32_t index, char* out);
   char* write_array(std::uint32_t index, char* out);
   char* write_object(std::uint32_t index, char* out);
 
   const JsonTree* tree_ = nullptr;
   MemberOrder order_ = MemberOrder::UTF16;
-  std::vector<MemberRank> members_;  // those of the open objects, innermost last
+  std::vector<MemberRank> members_;  // the members of the open objects, innermost last
   Result<void> fault_;
 };
 

@@ -7,8 +7,8 @@
 
 namespace latchkey {
 
-// SHA-256 over the three parts, each with its length before it, so that no two triples run into each other:
-// ("a", "bc", "d") and ("ab", "c", "d") differ. `scope` is what the key belongs to: a function, a route, a process.
+// SHA-256 over the three parts, each after its length, so that different triples have different hashes: ("a", "bc",
+// "d") and ("ab", "c", "d") differ. `scope` is the namespace of the key: a function, a route, a process.
 Digest compute_key_hash(std::string_view tenant, std::string_view scope, std::string_view text);
 
 }  // namespace latchkey

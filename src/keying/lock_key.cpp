@@ -24,7 +24,7 @@ std::string escape_separators(std::string_view text) {
   return escaped;
 }
 
-// A scalar as it appears in a key; nothing for null, arrays and objects.
+// The text of a scalar in a key; none for null, arrays and objects.
 std::optional<std::string> format_scalar(const JsonNode& node) {
   if (node.is_string()) return escape_separators(node.content());
   if (node.kind == JsonKind::DOUBLE) {

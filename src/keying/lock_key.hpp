@@ -8,11 +8,12 @@
 //   {entity}                               the 12 digits of the entity hash
 //   {input./json/pointer}                  a string, number, true or false in the input; ':' is written %3A and '%' %25
 //   {{ }}                                  a brace
-// Two placeholders never touch, and ':' never comes out of an input. So with ':' between placeholders, inputs whose
-// values read differently never make the same key; with other separators that is the template's author's care.
+// Two placeholders need text between them, and a value of the input never produces a ':'. So with ':' between the
+// placeholders, inputs with different values never produce the same key. With other separators the author of the
+// template must take care of that.
 //
-// Pure but for reading zone files. INVALID_ARGUMENT for bad names, templates, zones, keys over 512 bytes and control
-// characters; INVALID_JSON for entities and input that are not good JSON. Safe from any thread.
+// Pure, except that it reads zone files. INVALID_ARGUMENT for invalid names, templates, zones, keys over 512 bytes and
+// control characters; INVALID_JSON for entities and input that canonical_json.hpp refuses. Safe from any thread.
 #pragma once
 
 #include <optional>
@@ -35,10 +36,10 @@ struct LockKeyRequest {
   std::optional<std::string_view> input;     // JSON, for {input./…}
 };
 
-// {function}:{tenant}:{grain}, and :{entity} when there are entities.
+// {function}:{tenant}:{grain}, and :{entity} if the request has entities.
 Result<std::string> compute_lock_key(const LockKeyRequest& request);
 
-// A template, checked once and rendered often. A value; rendering is safe from any thread.
+// A template is checked once and rendered often. It is a value; rendering is safe from any thread.
 class LockKeyTemplate {
  public:
   static Result<LockKeyTemplate> parse(std::string_view text);
@@ -55,7 +56,7 @@ class LockKeyTemplate {
   };
   static Result<Part> parse_placeholder(std::string_view name);
   void add_literal(char c);
-  // The placeholder that opens at `at`; returns the place behind it.
+  // Parses the placeholder that begins at `at`; returns the position after it.
   Result<std::size_t> add_placeholder(std::string_view text, std::size_t at);
 
   std::vector<Part> parts_;

@@ -8,7 +8,7 @@ namespace {
 const LockKeyRequest REQUEST{
     .function = "detect-alerts", .tenant = "acme", .grain = {Grain::Unit::DAY}, .at = from_ms(1'770'372'000'000)};
 
-// The key, or what is wrong.
+// The key, or the error as text.
 std::string render(std::string_view pattern, const LockKeyRequest& request = REQUEST) {
   const auto parsed = LockKeyTemplate::parse(pattern);
   if (!parsed) return to_string(parsed.error());
@@ -22,7 +22,8 @@ LockKeyRequest with_input(std::string_view input) {
   return request;
 }
 
-TEST(LockKey, HasTheStandardsShape) {
+// covers: A1
+TEST(LockKey, HasTheDocumentedShape) {
   EXPECT_EQ(compute_lock_key(REQUEST), "detect-alerts:acme:2026-02-06");
   LockKeyRequest request = REQUEST;
   request.grain = {Grain::Unit::HOUR};
@@ -34,7 +35,8 @@ TEST(LockKey, HasTheStandardsShape) {
   EXPECT_EQ(key.size(), std::string_view("detect-alerts:acme:2026-02-06T10Z:a3f2c9e1b4d7").size());
 }
 
-TEST(LockKey, FollowsATemplateInAnyOrder) {
+// covers: A1
+TEST(LockKey, TemplateMayHaveAnyOrder) {
   EXPECT_EQ(render("gen-decision:{tenant}:{input./alertId}:{day}", with_input(R"({"alertId":"a-7"})")),
             "gen-decision:acme:a-7:2026-02-06");
   EXPECT_EQ(render("{month}/{week}/{hour}/{5min}/{grain} {function}"),
@@ -42,7 +44,7 @@ TEST(LockKey, FollowsATemplateInAnyOrder) {
   EXPECT_EQ(render("{{{tenant}}}"), "{acme}");
 }
 
-TEST(LockKey, TakesScalarsFromTheInput) {
+TEST(LockKey, UsesScalarsOfTheInput) {
   const auto request = with_input(R"({"a":{"b/c~d":[10,1.50,true,"\u00e9",1e20,null,{}]},"":1,"twice":1,"twice":2})");
   EXPECT_EQ(render("{input./a/b~1c~0d/0}|{input./a/b~1c~0d/1}|{input./a/b~1c~0d/2}|{input./a/b~1c~0d/3}|{input./a/"
                    "b~1c~0d/4}|{input./}",
@@ -54,7 +56,7 @@ TEST(LockKey, TakesScalarsFromTheInput) {
     EXPECT_TRUE(render(pattern, request).starts_with("INVALID_ARGUMENT")) << pattern << ' ' << render(pattern, request);
 }
 
-TEST(LockKey, KeepsValuesApartThatHoldTheSeparator) {
+TEST(LockKey, EscapesTheSeparatorInValues) {
   const char* pattern = "{input./a}:{input./b}";
   EXPECT_EQ(render(pattern, with_input(R"({"a":"x:y","b":"z"})")), "x%3Ay:z");
   EXPECT_EQ(render(pattern, with_input(R"({"a":"x","b":"y:z"})")), "x:y%3Az");
@@ -100,7 +102,8 @@ TEST(LockKey, RefusesBadRequests) {
   request = good;
   request.input.reset();
   EXPECT_EQ(code(request), Code::INVALID_ARGUMENT);
-  EXPECT_EQ(code(with_input("{")), Code::INVALID_ARGUMENT);  // no entities either: the first fault counts
+  EXPECT_EQ(code(with_input("{")),
+            Code::INVALID_ARGUMENT);  // the entities are missing, too; the first fault is reported
   request = good;
   request.input = "{";
   EXPECT_EQ(code(request), Code::INVALID_JSON);

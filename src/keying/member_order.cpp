@@ -10,8 +10,8 @@ namespace latchkey {
 namespace {
 
 // UTF-8 bytes sort by code point, UTF-16 units sort code points above U+FFFF (lead bytes F0 to F4) before U+E000 to
-// U+FFFF (lead bytes EE and EF). Moving the latter two behind the former makes bytes sort like UTF-16; other bytes
-// stay.
+// U+FFFF (lead bytes EE and EF). With weights that put EE and EF after F4, bytes sort like UTF-16 units. Other bytes do
+// not change.
 unsigned utf16_weight(unsigned char byte) { return byte == 0xEE || byte == 0xEF ? byte + 8u : byte; }
 
 std::string_view name_of(const JsonTree& tree, MemberRank member) { return tree.node(member.name).content(); }
@@ -40,8 +40,8 @@ constexpr std::size_t COUNTED_MAX = 40;
 
 enum class Sorted { WHOLLY, BY_PREFIX };
 
-// Puts each member behind those with a smaller prefix by counting them: no branch depends on the names, which makes
-// this faster than other sorts for the sizes that objects have. Members with equal prefixes stay in some order.
+// The position of a member is the number of members with a smaller prefix. No branch depends on the names, so for
+// objects of usual size this is faster than other sorts. The order of members with equal prefixes is arbitrary.
 Sorted counting_sort(std::span<MemberRank> members) {
   std::array<std::uint64_t, COUNTED_MAX> prefixes;
   std::array<std::size_t, COUNTED_MAX> places;
@@ -77,7 +77,7 @@ Result<void> refuse_duplicates(const JsonTree& tree, std::span<const MemberRank>
 
 constexpr std::uint64_t NO_INDEX = std::uint64_t{1} << 32;
 
-// The array index that the name writes canonically (0 to 2^32 - 2), or NO_INDEX.
+// The array index (0 to 2^32 - 2) whose decimal text is the name, or NO_INDEX.
 std::uint64_t array_index(std::string_view name) {
   if (name.empty() || name.size() > 10 || (name[0] == '0' && name.size() > 1)) return NO_INDEX;
   std::uint64_t value = 0;

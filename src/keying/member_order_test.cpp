@@ -32,7 +32,7 @@ std::u16string to_utf16(const std::vector<char32_t>& points) {
 }
 
 std::vector<char32_t> make_points() {
-  // Few and telling: the borders of every UTF-8 and UTF-16 length.
+  // The borders of every UTF-8 and UTF-16 length.
   static const std::vector<char32_t> POINTS{0x20,   'a',    'b',    0x7F,   0x80,   0x7FF,   0x800,
                                             0xD7FF, 0xE000, 0xEFFF, 0xF000, 0xFFFF, 0x10000, 0x10FFFF};
   return *rc::gen::container<std::vector<char32_t>>(rc::gen::elementOf(POINTS));

@@ -12,7 +12,7 @@ bool is_tenant_character(unsigned char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' || c == '-';
 }
 
-// ASCII's, and those from U+0080 to U+009F, in valid UTF-8.
+// Control characters of ASCII, and from U+0080 to U+009F, in valid UTF-8.
 bool has_control_character(std::string_view text) {
   unsigned char before = 0;
   for (const unsigned char c : text) {

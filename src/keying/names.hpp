@@ -1,4 +1,4 @@
-// Which names and key texts Latchkey takes. Pure; safe from any thread. All failures are INVALID_ARGUMENT.
+// Checks of names and key texts. Pure; safe from any thread. All failures are INVALID_ARGUMENT.
 #pragma once
 
 #include <string_view>

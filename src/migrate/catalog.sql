@@ -1,6 +1,5 @@
--- Everything in this database but its data and the ledger ($1), one thing a line, sorted. Names are written in full
--- (search_path is empty). What belongs to an extension is told by the extension; an absent list of grants is the default
--- one, written out.
+-- The schema of this database without the ledger ($1): one object per line, sorted. Names are qualified (search_path is
+-- empty). Objects of an extension are represented by the extension. Absent grants are written as the default ones.
 WITH ledger AS (
   SELECT pg_catalog.to_regclass($1::text)::oid AS oid
 ), members AS (
@@ -35,7 +34,7 @@ WITH ledger AS (
     pg_catalog.row_number() OVER (PARTITION BY c.oid ORDER BY a.attnum), a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod),
     NOT a.attnotnull, pg_catalog.pg_get_expr(d.adbin, d.adrelid), a.attidentity, a.attgenerated, nullif(a.attcollation, 0)::regcollation,
     a.attstorage, nullif(pg_catalog.to_jsonb(a) ->> 'attcompression', ''), nullif(a.attstattarget, -1),
-    -- 15.20 and its like keep a mark of their own there, another one each time.
+    -- PostgreSQL 15.20 and others store an own value here, a different one each time.
     (SELECT pg_catalog.string_agg(o, ',' ORDER BY o) FROM pg_catalog.unnest(a.attoptions) o WHERE NOT pg_catalog.starts_with(o, 'pg_attver=')),
     a.attfdwoptions,
     (SELECT pg_catalog.string_agg(g::text, ',' ORDER BY g::text) FROM pg_catalog.unnest(a.attacl) g))

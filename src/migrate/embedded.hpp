@@ -1,4 +1,4 @@
-// The files of the top-level folder migrations/, which the build makes part of the program.
+// The files of the top-level folder migrations/, which the build embeds into the program.
 #pragma once
 
 #include <span>

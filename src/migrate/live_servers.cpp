@@ -12,15 +12,15 @@
 namespace latchkey::migrate {
 namespace {
 
-// A server shows itself once a second, for half of one. One is enough to refuse, but all of them are to be named.
-constexpr int kLooks = 30, kLooksForAll = 25;
+// A server announces itself once a second, for half a second. One server is enough to refuse, but the error names all.
+constexpr int kQueriesMax = 30, kQueriesAfterFirst = 25;
 
 pg::Rows ask(const PgHandle& handle, const std::string& sql) {
   return pg::check(handle.get(), PQexec(handle.get(), sql.c_str()));
 }
 
-// Behind a pooler, too, a server has one session while it waits; it may be a new one. What a transaction has read of
-// pg_stat_activity it would see for good.
+// Behind a pooler, too, a server has one backend while it waits, possibly a new one. The snapshot is cleared because a
+// transaction otherwise reads the same pg_stat_activity again.
 void add_names(const PgHandle& handle, std::set<std::string>& names) {
   ask(handle, "SELECT pg_stat_clear_snapshot()");
   const pg::Rows rows =
@@ -31,14 +31,14 @@ void add_names(const PgHandle& handle, std::set<std::string>& names) {
   for (int row = 0; row < rows.size(); ++row) names.emplace(rows.bytes(row, 0));
 }
 
-std::vector<std::string> look(const PgHandle& handle) {
-  // Whoever is stopped amid this must not keep servers waiting.
+std::vector<std::string> list_servers(const PgHandle& handle) {
+  // The timeout releases the lock if this process is stopped meanwhile, because servers wait for it.
   ask(handle,
       "BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '10s'; "
       "SET LOCAL idle_in_transaction_session_timeout = '5s'");
   ask(handle, pg::sql().lock_presence);
   std::set<std::string> names;
-  for (int i = 0; i < (names.empty() ? kLooks : kLooksForAll); ++i) {
+  for (int i = 0; i < (names.empty() ? kQueriesMax : kQueriesAfterFirst); ++i) {
     ask(handle, "SELECT pg_sleep(0.1)");
     add_names(handle, names);
   }
@@ -51,7 +51,7 @@ std::vector<std::string> look(const PgHandle& handle) {
 std::vector<std::string> find_live_servers(const std::string& url) {
   const PgHandle handle = connect_for_migrations(url);
   try {
-    return look(handle);
+    return list_servers(handle);
   } catch (const pg::Failure& failure) {
     throw MigrationError(Code::STORE_UNAVAILABLE,
                          fmt::format("looking for running servers: {}; nothing was changed", failure.what()));

@@ -1,4 +1,4 @@
-// Which servers are at work on a database.
+// Finds the servers that run on a database.
 #pragma once
 
 #include <string>
@@ -6,10 +6,9 @@
 
 namespace latchkey::migrate {
 
-// By what PostgreSQL calls their sessions (`latchkey PID@HOST` unless the URL says otherwise) and, where this role may
-// see it, their address. Looks for about three seconds: so long they wait with
-// looking for others' deadlines, and with nothing else (behind a pooler that has no connection to spare: with all).
-// Throws MigrationError.
+// Returns the application names of their connections (`latchkey PID@HOST` by default) and, if this role may read it,
+// their address. The search takes about three seconds. Meanwhile the servers' polls for deadlines wait, but no other
+// work does (behind a pooler without a spare connection: all work). Throws MigrationError.
 std::vector<std::string> find_live_servers(const std::string& url);
 
 }  // namespace latchkey::migrate

@@ -16,19 +16,19 @@
 namespace latchkey::migrate {
 namespace {
 
-// From here on numbers are dates (20260206…): what lies between two is no gap.
+// Numbers from here on are dates (20260206…), between which there are no gaps.
 constexpr std::int64_t kDates = 10'000'000;
 
-// The three files of a number, as they are found.
+// The files that were found for a number.
 struct Parts {
   std::string label, name;
   std::optional<File> up, down, plan;
 };
 
-// More than anybody writes, and less than a machine has.
+// More than any script needs, and less than the memory of a machine.
 constexpr std::size_t kFileMax = 64 * 1024 * 1024;
 
-// Editors write a byte order mark that nobody sees; a database would call it a syntax error.
+// Some editors write an invisible byte order mark, which a database would report as a syntax error.
 std::string strip_mark(std::string text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   return text;
@@ -43,12 +43,12 @@ std::optional<Fault> find_no_text(const File& file) {
   };
   if (const auto at = file.text.find('\0'); at != file.text.npos)
     return fault_at(at, "has a NUL byte: it must be text in UTF-8");
-  if (const auto at = find_no_utf8(file.text); at != file.text.npos)
+  if (const auto at = find_invalid_utf8(file.text); at != file.text.npos)
     return fault_at(at, "has bytes that are no UTF-8: save it as UTF-8");
   return std::nullopt;
 }
 
-// A pipe would be waited for, and a device may have no end.
+// Refuses pipes, which would block, and devices, which may be endless.
 Result<std::string> read_text(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -66,7 +66,7 @@ Result<std::string> read_text(const std::filesystem::path& path) {
   return text;
 }
 
-// A checkout with other line ends is the same file.
+// Line ends are normalised, because a checkout may change them.
 std::string compute_checksum(std::string text) {
   std::erase(text, '\r');
   return to_hex(sha256(text));

@@ -30,19 +30,19 @@ struct Migration {
   std::string down_file() const { return label + ".down.sql"; }
 };
 
-// In the order of their numbers, and what is wrong: names, gaps, numbers used twice, missing files, files that are
-// no text, faults in plans.
+// The migrations, ordered by number, and the faults: names, gaps, repeated numbers, missing files, files that are not
+// text, faults in plans.
 struct Collection {
   std::vector<Migration> migrations;
   std::vector<Fault> faults;
 };
 
-// Files that are neither SQL nor plans are left alone.
+// Ignores files that are neither SQL nor plans.
 Collection arrange(const std::vector<File>& files);
 // NOT_FOUND when there is no such folder, or a file cannot be read; MIGRATION_INVALID for a pipe, a device, or more
 // than 64 MiB.
 Result<Collection> read_folder(const std::filesystem::path& folder);
-// Latchkey's own, which are part of the program.
+// Latchkey's own migrations, which are part of the program.
 const Collection& own_migrations();
 
 }  // namespace latchkey::migrate

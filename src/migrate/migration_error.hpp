@@ -1,4 +1,4 @@
-// What is wrong with a file, and where. Faults are collected, so that all are told at once.
+// Fault: an error in a file and its line. Faults are collected, so that all of them are reported at once.
 #pragma once
 
 #include <stdexcept>
@@ -19,9 +19,9 @@ struct Fault {
 
 // 0002_orders.plan.yml:3: …
 std::string to_string(const Fault& fault);
-std::string to_string(const std::vector<Fault>& faults);  // one a line
+std::string to_string(const std::vector<Fault>& faults);  // one per line
 
-// What stops a runner; caught at the module's edge, where it becomes a Result.
+// MigrationError stops a runner. The functions that users of the module call catch it and return a Result.
 struct MigrationError : std::runtime_error {
   MigrationError(Code code, const std::string& detail) : std::runtime_error(detail), code(code) {}
   Code code;

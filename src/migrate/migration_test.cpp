@@ -37,20 +37,20 @@ TEST(Migrations, AreOrderedByNumber) {
   EXPECT_EQ(all.migrations.back().label, "10_c");
 }
 
-TEST(Migrations, FaultsOfTheFilesAreAllTold) {
+TEST(Migrations, AllFaultsOfTheFilesAreReported) {
   auto files = three("0001_a");
   for (const File& file : three("0003_c")) files.push_back(file);
   for (const File& file : three("003_d")) files.push_back(file);
   files.push_back({"0004_e.up.sql", ""});
   files.push_back({"notes.txt", ""});
   files.push_back({"005_add_down.sql", ""});
-  const std::string told = to_string(arrange(files).faults);
-  EXPECT_THAT(told, HasSubstr("0003_c: there is a gap between it and 0001_a"));
-  EXPECT_THAT(told, HasSubstr("003_d.up.sql: its number is that of 0003_c, too"));
-  EXPECT_THAT(told, HasSubstr("0004_e.down.sql: is missing"));
-  EXPECT_THAT(told, HasSubstr("0004_e.plan.yml: is missing"));
-  EXPECT_THAT(told, HasSubstr("005_add_down.sql: is not named"));
-  EXPECT_EQ(told.find("notes.txt"), told.npos);
+  const std::string messages = to_string(arrange(files).faults);
+  EXPECT_THAT(messages, HasSubstr("0003_c: there is a gap between it and 0001_a"));
+  EXPECT_THAT(messages, HasSubstr("003_d.up.sql: its number is that of 0003_c, too"));
+  EXPECT_THAT(messages, HasSubstr("0004_e.down.sql: is missing"));
+  EXPECT_THAT(messages, HasSubstr("0004_e.plan.yml: is missing"));
+  EXPECT_THAT(messages, HasSubstr("005_add_down.sql: is not named"));
+  EXPECT_EQ(messages.find("notes.txt"), messages.npos);
 }
 
 TEST(Migrations, DatesHaveNoGaps) { EXPECT_TRUE(gather({"20260206_a", "20260301_b"}).faults.empty()); }
@@ -81,22 +81,22 @@ TEST(OwnSchema, NeedsPostgreSQL15) {
   EXPECT_THAT(find_too_old(140009).value(), HasSubstr("needs PostgreSQL 15 or later; this is 14.9"));
 }
 
-TEST(Migrations, TheChecksumIsOfTheUpFileAndNotOfItsLineEnds) {
+TEST(Migrations, ChecksumIgnoresLineEnds) {
   const auto sum = [](const std::string& text) { return arrange(three("1_a", text)).migrations[0].checksum; };
   EXPECT_EQ(sum("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(sum("a\r\nb"), sum("a\nb"));
   EXPECT_NE(sum("a\nb"), sum("a b"));
 }
 
-TEST(Migrations, SurveyTellsWhatStandsHow) {
+TEST(Migrations, SurveyReportsEveryState) {
   const auto files = gather({"1_a", "2_b", "3_c", "4_d", "5_e"}).migrations;
   const std::string sum = files[0].checksum;
-  std::vector<std::string> told;
+  std::vector<std::string> states;
   for (const Entry& entry :
        survey(files, {{1, "a", sum, ""}, {2, "b", "other", ""}, {4, "d", sum, ""}, {9, "z", sum, ""}}))
-    told.push_back(entry.label + " " + std::string(to_string(entry.standing)));
-  EXPECT_THAT(told, ElementsAre("1_a applied", "2_b changed", "3_c out_of_order", "4_d applied", "5_e out_of_order",
-                                "0009_z unknown"));
+    states.push_back(entry.label + " " + std::string(to_string(entry.state)));
+  EXPECT_THAT(states, ElementsAre("1_a applied", "2_b changed", "3_c out_of_order", "4_d applied", "5_e out_of_order",
+                                  "0009_z unknown"));
 }
 
 TEST(Migrations, LatchkeysOwnHaveNoFaults) {

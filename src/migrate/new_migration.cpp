@@ -25,7 +25,7 @@ data_loss_risk:    # of taking it back: none, minimal or significant
 estimated_time:    # of taking it back: 5 minutes
 dependencies: []   # what must be so first
 steps:
-#  - Export what is to be kept    (a person does it, and confirms it)
+#  - Export data that is still needed    (an operator does it, and confirms it)
   - run: down
 verification_queries:
 #  - query: SELECT count(*) FROM information_schema.tables WHERE table_name = 'user_preferences'
@@ -40,7 +40,7 @@ Error fault_of(const std::filesystem::path& path, const std::error_code& error) 
   return {Code::NOT_FOUND, fmt::format("{} cannot be made: {}", path.string(), error.message())};
 }
 
-// Never over another one.
+// Does not overwrite a file.
 std::error_code write_new(const std::filesystem::path& path, const std::string& text) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wx"), &std::fclose);
   if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() || std::fflush(file.get()) != 0)

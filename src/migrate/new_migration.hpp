@@ -1,4 +1,4 @@
-// The three files of a migration that is to be written: empty scripts, and a plan whose gaps are faults until they are
+// Creates the three files of a new migration: empty scripts, and a plan with gaps, which are faults until they are
 // filled.
 #pragma once
 
@@ -13,12 +13,12 @@ struct NewMigration {
   std::vector<std::string> paths;
 };
 
-// Pure: the next number behind these, as wide as the last one. Where numbers are dates (YYYYMMDD, or with hhmmss),
-// today's.
+// Pure: the next number after these, with as many digits as the last one. If numbers are dates (YYYYMMDD, or with
+// hhmmss), the date of `now`.
 std::string compute_next_number(const std::vector<Migration>& migrations, Instant now);
 
-// Makes the folder if there is none; no file is ever written over. USAGE for a name that is none, or that one has
-// already; NOT_FOUND when a file cannot be made: then none is.
+// Creates the folder if there is none; never overwrites a file. USAGE for an invalid name or one that exists; NOT_FOUND
+// when a file cannot be created: then none is.
 Result<NewMigration> make_migration(const std::filesystem::path& folder, const std::string& name, Instant now);
 
 }  // namespace latchkey::migrate

@@ -1,4 +1,4 @@
-// A store on PostgreSQL: set up where there is none, refused where the schema is not this version's.
+// Opens a store on PostgreSQL. Sets an empty database up, and refuses a schema of another version.
 #pragma once
 
 #include "store/postgres/pg_store.hpp"

@@ -18,7 +18,7 @@ SchemaReport inspect(PgTarget& target) {
 void set_up(PgTarget& target, Duration patience) {
   require_faultless(target, own_migrations());
   target.begin(patience, [] {});
-  // Another server may have done it while we waited.
+  // Another server may have set the database up during the lock wait.
   if (inspect(target).state == SchemaState::empty) {
     for (const Migration& one : own_migrations().migrations) apply_one(target, one);
     target.commit();
@@ -39,7 +39,7 @@ SchemaReport judge(const std::vector<Migration>& migrations, const std::vector<A
     return {
         SchemaState::newer,
         fmt::format("the schema is at {}, this version of Latchkey knows up to {}: use the newer one", theirs, ours)};
-  if (std::ranges::any_of(entries, [](const Entry& entry) { return entry.standing == Standing::pending; }))
+  if (std::ranges::any_of(entries, [](const Entry& entry) { return entry.state == MigrationState::pending; }))
     return {SchemaState::older, fmt::format("the schema is at {}, this version of Latchkey needs {}: run `latchkey "
                                             "migrate up`",
                                             theirs, ours)};

@@ -1,5 +1,5 @@
-// Latchkey's own schema in PostgreSQL, as a server finds it when it starts: set up where there is none, refused where
-// it is not this version's. Nothing else is touched.
+// Checks Latchkey's own schema in PostgreSQL when a server starts. Sets an empty database up and refuses a schema of
+// another version; never changes an existing schema.
 #pragma once
 
 #include <string>
@@ -22,20 +22,20 @@ enum class SchemaState {
 
 struct SchemaReport {
   SchemaState state = SchemaState::current;
-  std::string detail;  // for people
+  std::string detail;  // the message for operators
 };
 
 // Only reads. STORE_UNAVAILABLE when the database cannot be reached.
 Result<SchemaReport> inspect_own_schema(const std::string& url, Random& random);
 
-// Sets an empty database up, all migrations in one transaction; of several servers that start at once one does it and
-// the others wait. SCHEMA_OLDER, SCHEMA_NEWER, MIGRATION_CHANGED or STORE_FORMAT for what is not this version's.
+// Sets an empty database up, with all migrations in one transaction. If several servers start at once, one does it and
+// the others wait. SCHEMA_OLDER, SCHEMA_NEWER, MIGRATION_CHANGED or STORE_FORMAT for a schema of another version.
 Result<void> prepare_own_schema(const std::string& url, Random& random, Duration patience = std::chrono::minutes{1});
 
-// What a server, or `migrate up`, must not go on with.
+// The error with which a server, or `migrate up`, refuses this schema; none if it can be used.
 std::optional<Error> find_refusal(const SchemaReport& report);
 
-// Pure: from the ledger. `has_schema`: there is a schema `latchkey`.
+// Pure: judges the schema by its ledger. `has_schema`: there is a schema `latchkey`.
 enum class HasSchema { no, yes };
 SchemaReport judge(const std::vector<Migration>& migrations, const std::vector<Applied>& ledger, HasSchema has_schema);
 

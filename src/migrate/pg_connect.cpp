@@ -12,7 +12,7 @@
 namespace latchkey::migrate {
 namespace {
 
-// Named only where it is surely none of a password's letters.
+// Returns the option only if it cannot be a part of the password.
 std::string find_unknown_option(const std::string& url) {
   const std::size_t query = url.find('?');
   if (query == url.npos || url.find('@', query) != url.npos || url.find("pass", query) != url.npos) return "";
@@ -32,7 +32,7 @@ std::string find_unknown_option(const std::string& url) {
   return "";
 }
 
-// libpq says why on several lines; an error is one.
+// libpq writes a message on several lines, but an error has one line.
 std::string join_lines(std::string_view text) {
   std::string joined;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// How a runner connects to PostgreSQL.
+// Connects a runner to PostgreSQL.
 #pragma once
 
 #include <libpq-fe.h>
@@ -11,14 +11,14 @@ namespace latchkey::migrate {
 
 using PgHandle = std::unique_ptr<PGconn, decltype(&PQfinish)>;
 
-// `database`, when it is not empty, takes the place of the one in the URL. Throws MigrationError: STORE_UNAVAILABLE,
+// `database`, if it is not empty, replaces the one in the URL. Throws MigrationError: STORE_UNAVAILABLE,
 // USAGE for a URL that libpq cannot read.
 PgHandle connect_for_migrations(const std::string& url, const std::string& database = {});
 
-// Why a server of this version (as libpq says it: 150004) cannot hold Latchkey's own schema.
+// The reason why a server of this version (in libpq's form, 150004) cannot have Latchkey's own schema.
 std::optional<std::string> find_too_old(int version);
 
-// "name", with quotes inside doubled.
+// "name", with doubled quotes inside.
 std::string quote_name(const std::string& name);
 
 }  // namespace latchkey::migrate

@@ -14,17 +14,17 @@ std::string field_of(const PGresult* notice, int field) {
 
 void PgNotices::listen(PGconn* connection) {
   PQsetNoticeReceiver(
-      connection, [](void* self, const PGresult* notice) { static_cast<PgNotices*>(self)->hear(notice); }, this);
+      connection, [](void* self, const PGresult* notice) { static_cast<PgNotices*>(self)->receive(notice); }, this);
 }
 
-void PgNotices::hear(const PGresult* notice) {
+void PgNotices::receive(const PGresult* notice) {
   const std::string severity = field_of(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
   warned_ = warned_ || severity == "WARNING";
-  if (place_.empty()) return;
-  std::string text = fmt::format("{}: {}: {}", place_, severity, field_of(notice, PG_DIAG_MESSAGE_PRIMARY));
+  if (position_.empty()) return;
+  std::string text = fmt::format("{}: {}: {}", position_, severity, field_of(notice, PG_DIAG_MESSAGE_PRIMARY));
   for (const int field : {PG_DIAG_MESSAGE_DETAIL, PG_DIAG_MESSAGE_HINT})
     if (const std::string more = field_of(notice, field); !more.empty()) text += "; " + more;
-  if (told_.insert(text).second) tell_(text);
+  if (reported_.insert(text).second) report_(text);
 }
 
 }  // namespace latchkey::migrate

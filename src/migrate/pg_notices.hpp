@@ -1,5 +1,5 @@
-// PgNotices: what PostgreSQL says besides its answers (NOTICE, WARNING, INFO), told once each with the place in the
-// file that it is about; and whether it warned. For the connection's thread.
+// PgNotices: receives PostgreSQL's messages (NOTICE, WARNING, INFO) and reports each once, with the position in the
+// file that caused it. Also records whether there was a warning. For the connection's thread.
 #pragma once
 
 #include <libpq-fe.h>
@@ -12,24 +12,24 @@ namespace latchkey::migrate {
 
 class PgNotices {
  public:
-  explicit PgNotices(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
+  explicit PgNotices(std::function<void(const std::string&)> report) : report_(std::move(report)) {}
   PgNotices(const PgNotices&) = delete;
   PgNotices& operator=(const PgNotices&) = delete;
 
-  // From now on; must outlive the connection.
+  // Receives the messages of the connection from now on. This object must outlive the connection.
   void listen(PGconn* connection);
-  // file:line; empty: nothing is told, as it is about none of the user's files.
-  void set_place(std::string place) { place_ = std::move(place); }
+  // The current file:line. Empty: messages are not reported, because the user's files did not cause them.
+  void set_position(std::string position) { position_ = std::move(position); }
   // A warning came since the last forget().
   bool has_warned() const { return warned_; }
   void forget() { warned_ = false; }
 
  private:
-  void hear(const PGresult* notice);
+  void receive(const PGresult* notice);
 
-  const std::function<void(const std::string&)> tell_;
-  std::string place_;
-  std::set<std::string> told_;
+  const std::function<void(const std::string&)> report_;
+  std::string position_;
+  std::set<std::string> reported_;
   bool warned_ = false;
 };
 

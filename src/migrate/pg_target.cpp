@@ -19,7 +19,7 @@ std::string quote_ledger(const TargetSettings& settings) {
 [[noreturn]] void stop(const pg::Failure& failure, const std::string& doing) {
   if (failure.lost)
     throw MigrationError(Code::STORE_UNAVAILABLE,
-                         fmt::format("{}: the connection was lost; nothing of it is kept", doing));
+                         fmt::format("{}: the connection was lost; the transaction was rolled back", doing));
   const std::string_view why = failure.what();
   if (why.contains("during recovery"))
     throw MigrationError(Code::STORE_UNAVAILABLE,
@@ -29,12 +29,13 @@ std::string quote_ledger(const TargetSettings& settings) {
       fmt::format("{}: {}{}", doing, failure.what(), failure.state.empty() ? "" : " (SQLSTATE " + failure.state + ")"));
 }
 
-// With what PostgreSQL adds for people: what depends on it, what to do about it.
+// Adds PostgreSQL's detail and hint to the error: for example dependent objects, and what to do about them.
 pg::Rows check_all(PGconn* handle, PGresult* result) {
   if (const auto status = PQresultStatus(result);
       status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) {
     PQclear(result);
-    throw pg::Failure("0A000", "COPY from STDIN or to STDOUT has nobody at its other end here", false);
+    throw pg::Failure("0A000", "COPY from STDIN or to STDOUT cannot be used here: there is no client for its data",
+                      false);
   }
   std::string more;
   for (const int field : {PG_DIAG_MESSAGE_DETAIL, PG_DIAG_MESSAGE_HINT})
@@ -91,8 +92,8 @@ std::vector<std::vector<std::string>> PgTarget::query(const std::string& sql,
   return rows;
 }
 
-// Every name in full, operators and types too, here and wherever the ledger is asked or written: it goes by whatever
-// path the role has, and what somebody put there would run as whoever migrates.
+// All names are qualified, including operators and types, here and in all statements on the ledger. The search_path is
+// the role's own: an object of another user in it would otherwise run with the rights of this role.
 bool PgTarget::has_schema(const std::string& name) {
   try {
     return query(
@@ -136,10 +137,10 @@ std::vector<Fault> PgTarget::lint(const std::string& file, const std::string& sc
 
 void PgTarget::begin(Duration patience, const std::function<void()>& on_wait) {
   try {
-    // Read committed: what is read after waiting for the lock is what the other runner left.
+    // Read committed, so that statements after the lock wait see the other runner's commit.
     execute("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SAVEPOINT latchkey_begin");
     watch_runner();
-    // Ours mean what they say whatever lies on the role's path, or in its settings; a user's own go by them.
+    // Latchkey's own migrations must not depend on the role's search_path and settings; a user's migrations do.
     if (settings_.ledger == Ledger::own)
       execute(
           "SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on; "
@@ -156,12 +157,12 @@ void PgTarget::begin(Duration patience, const std::function<void()>& on_wait) {
     roll_back();
     if (failure.state == "55P03")
       throw MigrationError(Code::MIGRATION_LOCKED,
-                           fmt::format("another runner was at it for {}", format_duration(patience)));
+                           fmt::format("another runner had the lock for {}", format_duration(patience)));
     stop(failure, "beginning a transaction");
   }
 }
 
-// PostgreSQL knows it from 14 on, and not on every system.
+// The setting exists from PostgreSQL 14 on, and not on every system.
 void PgTarget::watch_runner() {
   try {
     execute("SET LOCAL client_connection_check_interval = '1s'; RELEASE SAVEPOINT latchkey_begin");
@@ -175,21 +176,21 @@ void PgTarget::apply(const std::string& file, const std::string& script) {
   file_ = file;
   for (const SqlStatement& statement : split_sql(script)) {
     const std::string where = fmt::format("{}:{}", file, statement.line);
-    notices_.set_place(where);
+    notices_.set_position(where);
     try {
-      query(statement.text);  // which takes one statement alone, however we split
+      query(statement.text);  // executes one statement only, even if the script was split wrongly
     } catch (const pg::Failure& failure) {
       stop(failure, where);
     }
     if (PQtransactionStatus(handle_.get()) != PQTRANS_INTRANS)
       throw MigrationError(Code::MIGRATION_FAILED, where + ": the statement ended the migration's own transaction");
   }
-  notices_.set_place("");
+  notices_.set_position("");
 }
 
 void PgTarget::record(const Migration& migration) {
   try {
-    // The file may have become somebody else.
+    // The file may have changed the role.
     execute("RESET SESSION AUTHORIZATION; RESET ROLE");
     if (!has_ledger())
       execute(fmt::format(
@@ -208,7 +209,7 @@ void PgTarget::record(const Migration& migration) {
 void PgTarget::erase(const Migration& migration) {
   try {
     execute("RESET SESSION AUTHORIZATION; RESET ROLE");
-    if (!has_ledger()) return;  // it went with its schema
+    if (!has_ledger()) return;  // the script has dropped its schema
     query(fmt::format("DELETE FROM {} WHERE version OPERATOR(pg_catalog.=) $1::bigint", ledger_),
           {std::to_string(migration.version)});
   } catch (const pg::Failure& failure) {
@@ -243,22 +244,22 @@ void PgTarget::commit() {
   try {
     if (query("SELECT pg_catalog.pg_current_xact_id()")[0][0] != transaction_)
       throw MigrationError(Code::MIGRATION_FAILED,
-                           "a statement ended the migration's own transaction; look at the database");
-    // Deferred triggers have their say first: a warning at the commit itself is about the commit.
-    notices_.set_place(std::exchange(file_, ""));
+                           "a statement ended the migration's own transaction; check the database");
+    // Deferred triggers run before the commit, so that a warning during the COMMIT is about the commit.
+    notices_.set_position(std::exchange(file_, ""));
     execute("SET CONSTRAINTS ALL IMMEDIATE");
-    notices_.set_place("");
+    notices_.set_position("");
     notices_.forget();
     execute("COMMIT");
     if (notices_.has_warned())
       throw MigrationError(Code::STORE_UNAVAILABLE,
-                           "the commit may not have been replicated: whether it is kept is not known; run it again");
-    // What the file set for its session must not reach the next one.
+                           "the commit may not have been replicated: its result is unknown; run it again");
+    // The settings of this file must not apply to the next one.
     execute("DISCARD ALL");
   } catch (const pg::Failure& failure) {
     if (!failure.lost) stop(failure, "committing");
     throw MigrationError(Code::STORE_UNAVAILABLE,
-                         "the connection was lost while committing: whether it was kept is not known; run it again");
+                         "the connection was lost during the commit: its result is unknown; run it again");
   }
 }
 
@@ -270,7 +271,7 @@ void PgTarget::roll_back() noexcept {
 std::string PgTarget::describe() {
   std::string text;
   try {
-    // Compiling so large a statement takes far longer than carrying it out.
+    // Compiling so large a statement takes far longer than executing it.
     execute("BEGIN READ ONLY; SET LOCAL search_path = ''; SET LOCAL jit = off");
     for (const auto& row : query(sql::catalog, {ledger_})) text += row[0] + "\n";
     execute("COMMIT");
@@ -316,7 +317,7 @@ void PgTarget::drop_scratch() noexcept {
     const PgHandle maker = connect_for_migrations(settings_.database);
     PQclear(PQexec(maker.get(), ("DROP DATABASE IF EXISTS " + scratch_database_ + " WITH (FORCE)").c_str()));
   } catch (const MigrationError&) {
-    // The server has gone: a database named latchkey_verify_… is left there.
+    // The server is not reachable, so a database named latchkey_verify_… remains.
   }
 }
 

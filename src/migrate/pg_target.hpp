@@ -1,5 +1,5 @@
-// PgTarget: migrations in PostgreSQL. One connection that is never opened anew: a statement after a loss would run
-// outside its transaction. An advisory lock of the transaction keeps other runners out, through a pooler too.
+// PgTarget: migrations in PostgreSQL. It has one connection and never reconnects, because later statements would run
+// outside the lost transaction. An advisory lock of the transaction excludes other runners, also through a pooler.
 #pragma once
 
 #include <libpq-fe.h>
@@ -29,16 +29,16 @@ class PgTarget final : public Target {
   std::string scratch_name() const override;
   void interrupt() noexcept override;
 
-  // Whether there is a schema of this name.
+  // True if there is a schema of this name.
   bool has_schema(const std::string& name);
 
  private:
   PgTarget(TargetSettings settings, Random& random, const std::string& database);
-  // The connection's answer as text, row by row.
+  // Executes a query; the result is text, row by row.
   std::vector<std::vector<std::string>> query(const std::string& sql, const std::vector<std::string>& parameters = {});
-  // One or more statements without an answer. Throws pg::Failure.
+  // Executes one or more statements without a result. Throws pg::Failure.
   void execute(const std::string& sql);
-  // So that a runner that dies is noticed while its statement runs: the next one need not wait for that.
+  // Lets PostgreSQL notice the death of this runner during a statement, so that the next runner need not wait for it.
   void watch_runner();
   void drop_scratch() noexcept;
   bool has_ledger();

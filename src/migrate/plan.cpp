@@ -16,7 +16,7 @@
 namespace latchkey::migrate {
 namespace {
 
-// Other spellings of a member, as plans written for people have them.
+// Other spellings of a member that plans use.
 const std::map<std::string, std::string> kSpellings{
     {"changeDescription", "change"},
     {"change_description", "change"},
@@ -33,7 +33,7 @@ const std::map<std::string, std::string> kSpellings{
     {"verificationSteps", "verification_steps"},
 };
 
-// What may be told about a deployment and what about its rollback; either may also stand at the top.
+// The members of `deployment` and those of `rollback_plan`. All of them may also be at the top level.
 const std::set<std::string> kDeployment{"version", "rollback_version", "triggers"};
 const std::set<std::string> kRollback{"change",
                                       "steps",
@@ -126,7 +126,7 @@ class Reader {
   }
 
   void read_dependencies(const YAML::Node& node) {
-    if (node.IsSequence() && node.size() == 0) return;  // none, and said so
+    if (node.IsSequence() && node.size() == 0) return;  // an explicit "none"
     plan_.dependencies = read_texts("dependencies", node);
   }
 
@@ -142,7 +142,7 @@ class Reader {
     if (node.IsScalar()) return plan_.steps.push_back({read_text("a step", node), false});
     if (!node.IsMap() || node.size() != 1 || node.begin()->first.as<std::string>("") != "run" ||
         node.begin()->second.as<std::string>("") != "down")
-      return add(node, "a step is text for a person, or `run: down`");
+      return add(node, "a step is text for an operator, or `run: down`");
     if (std::ranges::any_of(plan_.steps, &PlanStep::runs_down)) return add(node, "`run: down` is said twice");
     plan_.steps.push_back({"run the down file", true});
   }
@@ -204,7 +204,7 @@ class Reader {
       add(node, "say what the query answers: `after_up`, `after_rollback` or `unchanged: true`");
   }
 
-  // A value, or a list of rows.
+  // Reads a value, or a list of rows.
   std::string read_answer(const std::string& name, const YAML::Node& node) {
     if (node.IsNull()) return "null";
     if (node.IsScalar()) return node.Scalar();

@@ -1,4 +1,4 @@
-// Plan: how a migration is taken back, kept beside it as 0001_name.plan.yml; docs/migrations.md has the form.
+// Plan: the rollback plan of a migration, in the file 0001_name.plan.yml; docs/migrations.md describes its form.
 #pragma once
 
 #include <optional>
@@ -14,24 +14,24 @@ enum class DataLossRisk { none, minimal, significant };
 std::string_view to_string(DataLossRisk risk);
 
 struct PlanStep {
-  std::string text;        // prose: a person does it
-  bool runs_down = false;  // `run: down`: here the down file is run
+  std::string text;        // prose: an operator does it
+  bool runs_down = false;  // `run: down`: the runner executes the down file
 };
 
-// A query that says whether a migration, or its rollback, did what it should. Answers are compared as text: a row's
-// columns joined by |, rows by newlines.
+// A query that verifies a migration or its rollback. Answers are compared as text: the columns of a row joined by |,
+// rows by newlines.
 struct PlanCheck {
   std::string query;
-  std::optional<std::string> after_up;        // what it answers once the migration is applied
-  std::optional<std::string> after_rollback;  // and once it is taken back
-  bool unchanged = false;                     // it answers the same before and after, either way
-  bool is_bare = false;                       // it only has to succeed, either way
+  std::optional<std::string> after_up;        // its answer after the migration was applied
+  std::optional<std::string> after_rollback;  // its answer after the rollback
+  bool unchanged = false;                     // its answer is the same before and after, in both directions
+  bool is_bare = false;                       // it only has to succeed, in both directions
   int line = 0;
 };
 
 struct Plan {
   std::string change;
-  std::string version;           // of the deployment that brings it; may be empty
+  std::string version;           // of the deployment with this migration; may be empty
   std::string rollback_version;  // the one to go back to
   std::vector<std::string> triggers;
   std::vector<PlanStep> steps;
@@ -43,7 +43,7 @@ struct Plan {
   std::vector<std::string> dependencies;
 };
 
-// Adds what is wrong to `faults`; the plan then holds what could be read.
+// Adds the faults of the plan to `faults`; the returned plan has the members that could be read.
 Plan parse_plan(const std::string& file, const std::string& text, std::vector<Fault>& faults);
 
 }  // namespace latchkey::migrate

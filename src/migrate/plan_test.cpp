@@ -10,7 +10,7 @@ using testing::HasSubstr;
 struct Parsed {
   Plan plan;
   std::vector<Fault> faults;
-  std::string told() const { return to_string(faults); }
+  std::string messages() const { return to_string(faults); }
 };
 
 Parsed parse(const std::string& text) {
@@ -19,7 +19,7 @@ Parsed parse(const std::string& text) {
   return parsed;
 }
 
-TEST(Plan, HoldsWhatARollbackNeeds) {
+TEST(Plan, HasEveryMemberOfARollback) {
   const Parsed parsed = parse(R"(change: Add user_preferences
 version: v2.1.0
 rollback_version: v2.0.3
@@ -30,7 +30,7 @@ dependencies: []
 steps:
   - Export the data
   - run: down
-  - Tell everybody
+  - Inform all users
 verification_queries:
   - SELECT 1
   - query: SELECT count(*) FROM t
@@ -40,7 +40,7 @@ verification_queries:
     after_up: [x, y]
   - {query: SELECT count(*) FROM users, unchanged: true}
 )");
-  EXPECT_EQ(parsed.told(), "");
+  EXPECT_EQ(parsed.messages(), "");
   EXPECT_EQ(parsed.plan.rollback_version, "v2.0.3");
   EXPECT_EQ(parsed.plan.triggers.size(), 3u);
   EXPECT_EQ(parsed.plan.data_loss_risk, DataLossRisk::minimal);
@@ -75,7 +75,7 @@ rollback_plan:
   verification_queries: [SELECT 1]
   dependencies: ["Feature must be disabled first"]
 )");
-  EXPECT_EQ(parsed.told(), "");
+  EXPECT_EQ(parsed.messages(), "");
   EXPECT_EQ(parsed.plan.version, "v2.1.0");
   EXPECT_EQ(parsed.plan.verification_steps.size(), 1u);
 }
@@ -88,11 +88,11 @@ estimatedTime: 5 minutes
 verificationQueries: [SELECT COUNT(*) FROM users WHERE id = 1]
 dependencies: [User settings feature must be disabled first]
 )");
-  EXPECT_EQ(parsed.told(), "");
+  EXPECT_EQ(parsed.messages(), "");
   EXPECT_EQ(parsed.plan.change, "Add user_preferences table");
 }
 
-TEST(Plan, TellsAllFaultsAtOnceWithTheirLines) {
+TEST(Plan, AllFaultsAreReportedWithTheirLines) {
   const Parsed parsed = parse(R"(change: x
 data_loss_risk: some
 estimated_tiem: 5 minutes
@@ -108,23 +108,23 @@ verification_queries:
 dependencies: none
 change: again
 )");
-  const std::string told = parsed.told();
-  EXPECT_THAT(told, HasSubstr("p.yml:2: `data_loss_risk` is none, minimal or significant, not `some`"));
-  EXPECT_THAT(told, HasSubstr("p.yml:3: there is no member `estimated_tiem`; did you mean `estimated_time`?"));
-  EXPECT_THAT(told, HasSubstr("p.yml:4: the trigger `much too slow`"));
-  EXPECT_THAT(told, HasSubstr("p.yml:6: `steps` must be a list with at least one item, each begun with `- `"));
-  EXPECT_THAT(told, HasSubstr("p.yml:9: a verification query only reads"));
-  EXPECT_THAT(told, HasSubstr("p.yml:10: a verification query is one statement"));
-  EXPECT_THAT(told, HasSubstr("p.yml:11: say what the query answers"));
-  EXPECT_THAT(told, HasSubstr("p.yml:12: there is no member `after_upp`; did you mean `after_up`?"));
-  EXPECT_THAT(told, HasSubstr("p.yml:13: `dependencies` must be a list"));
-  EXPECT_THAT(told, HasSubstr("p.yml:14: `change` is said twice"));
-  EXPECT_THAT(told, HasSubstr("`estimated_time` is missing"));
-  EXPECT_EQ(parsed.faults.size(), 11u) << told;
+  const std::string messages = parsed.messages();
+  EXPECT_THAT(messages, HasSubstr("p.yml:2: `data_loss_risk` is none, minimal or significant, not `some`"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:3: there is no member `estimated_tiem`; did you mean `estimated_time`?"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:4: the trigger `much too slow`"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:6: `steps` must be a list with at least one item, each begun with `- `"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:9: a verification query only reads"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:10: a verification query is one statement"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:11: say what the query answers"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:12: there is no member `after_upp`; did you mean `after_up`?"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:13: `dependencies` must be a list"));
+  EXPECT_THAT(messages, HasSubstr("p.yml:14: `change` is said twice"));
+  EXPECT_THAT(messages, HasSubstr("`estimated_time` is missing"));
+  EXPECT_EQ(parsed.faults.size(), 11u) << messages;
 }
 
-TEST(Plan, EveryMemberThatIsLeftOutIsTold) {
-  EXPECT_EQ(parse("change: x\n").told(),
+TEST(Plan, EveryMissingMemberIsReported) {
+  EXPECT_EQ(parse("change: x\n").messages(),
             "p.yml:1: `steps` is missing\n"
             "p.yml:1: `data_loss_risk` is missing\n"
             "p.yml:1: `estimated_time` is missing\n"
@@ -132,7 +132,7 @@ TEST(Plan, EveryMemberThatIsLeftOutIsTold) {
             "p.yml:1: `dependencies` is missing");
   EXPECT_EQ(parse("steps: [run: down]\ndata_loss_risk: none\nestimated_time: 1 s\ndependencies: []\n"
                   "verification_queries: [SELECT 1]\n")
-                .told(),
+                .messages(),
             "p.yml:1: `change` is missing");
 }
 
@@ -146,16 +146,16 @@ TEST(Plan, AnswersAreRowsOfText) {
   EXPECT_EQ(answer("['', '']").plan.checks[0].after_up, "\n");
   EXPECT_EQ(answer("[~, x]").plan.checks[0].after_up, "null\nx");
   EXPECT_EQ(answer("[]").plan.checks[0].after_up, "");
-  EXPECT_EQ(answer("['', x]").told(), "");
-  EXPECT_THAT(answer("[[1, 2], x]").told(), HasSubstr("p.yml:8: a row of `after_up` is one text"));
-  EXPECT_THAT(answer("[{a: 1}]").told(), HasSubstr("p.yml:8: a row of `after_up` is one text"));
+  EXPECT_EQ(answer("['', x]").messages(), "");
+  EXPECT_THAT(answer("[[1, 2], x]").messages(), HasSubstr("p.yml:8: a row of `after_up` is one text"));
+  EXPECT_THAT(answer("[{a: 1}]").messages(), HasSubstr("p.yml:8: a row of `after_up` is one text"));
 }
 
-TEST(Plan, WhatIsNoYamlIsAFault) {
-  EXPECT_THAT(parse("a: [1\nb: 2\n").told(), HasSubstr("not YAML"));
-  EXPECT_THAT(parse("").told(), HasSubstr("one YAML document"));
-  EXPECT_THAT(parse("- a\n").told(), HasSubstr("one YAML document"));
-  EXPECT_THAT(parse("a: 1\n---\nb: 2\n").told(), HasSubstr("one YAML document"));
+TEST(Plan, InvalidYamlIsAFault) {
+  EXPECT_THAT(parse("a: [1\nb: 2\n").messages(), HasSubstr("not YAML"));
+  EXPECT_THAT(parse("").messages(), HasSubstr("one YAML document"));
+  EXPECT_THAT(parse("- a\n").messages(), HasSubstr("one YAML document"));
+  EXPECT_THAT(parse("a: 1\n---\nb: 2\n").messages(), HasSubstr("one YAML document"));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 enum class Way { up, down };
 
-// Rolls back unless it was committed.
+// Transaction: rolls back in its destructor unless it was committed.
 class Transaction {
  public:
   Transaction(Target& target, const RunSettings& settings) : target_(target) {
@@ -38,9 +38,10 @@ std::string ask(Target& target, const Migration& migration, const PlanCheck& che
 void require_answer(const Migration& migration, const PlanCheck& check, const std::string& expected,
                     const std::string& answer) {
   if (answer == expected) return;
-  throw MigrationError(Code::CHECK_FAILED,
-                       fmt::format("{}:{}: the verification query answers `{}`, not `{}`; nothing of it was kept",
-                                   migration.plan_file, check.line, answer, expected));
+  throw MigrationError(
+      Code::CHECK_FAILED,
+      fmt::format("{}:{}: the verification query answers `{}`, not `{}`; the migration was rolled back",
+                  migration.plan_file, check.line, answer, expected));
 }
 
 // Runs the script between the plan's verification queries.
@@ -62,15 +63,15 @@ void run_checked(Target& target, const Migration& migration, Way way, const std:
 const Migration* find_next(Target& target, const Collection& files, const RunSettings& settings) {
   const auto entries = survey(files.migrations, target.read_ledger());
   if (const auto obstacle = find_obstacle(entries)) throw MigrationError(obstacle->code, obstacle->detail);
-  const auto next = std::ranges::find(entries, Standing::pending, &Entry::standing);
+  const auto next = std::ranges::find(entries, MigrationState::pending, &Entry::state);
   if (next == entries.end() || (settings.to && next->version > *settings.to)) return nullptr;
   return &*std::ranges::find(files.migrations, next->version, &Migration::version);
 }
 
-std::vector<std::string> labels_of(const std::vector<Entry>& entries, Standing standing) {
+std::vector<std::string> labels_of(const std::vector<Entry>& entries, MigrationState state) {
   std::vector<std::string> labels;
   for (const Entry& entry : entries)
-    if (entry.standing == standing) labels.push_back(entry.label);
+    if (entry.state == state) labels.push_back(entry.label);
   return labels;
 }
 
@@ -79,24 +80,24 @@ void require_newest(Target& target, const Migration& one) {
   if (ledger.empty() || ledger.back().version != one.version || ledger.back().checksum != one.checksum)
     throw MigrationError(
         Code::MIGRATION_ORDER,
-        fmt::format("{} is no longer the newest that is applied: another runner was at it", one.label));
+        fmt::format("{} is no longer the newest applied migration: another runner has changed that", one.label));
 }
 
 bool is_plan(const Fault& fault) { return fault.file.ends_with(".yml") || fault.file.ends_with(".yaml"); }
 
 }  // namespace
 
-std::string_view to_string(Standing standing) {
-  switch (standing) {
-    case Standing::applied:
+std::string_view to_string(MigrationState state) {
+  switch (state) {
+    case MigrationState::applied:
       return "applied";
-    case Standing::pending:
+    case MigrationState::pending:
       return "pending";
-    case Standing::changed:
+    case MigrationState::changed:
       return "changed";
-    case Standing::unknown:
+    case MigrationState::unknown:
       return "unknown";
-    case Standing::out_of_order:
+    case MigrationState::out_of_order:
       return "out_of_order";
   }
   return "";
@@ -106,15 +107,15 @@ std::vector<Entry> survey(const std::vector<Migration>& migrations, const std::v
   std::map<std::int64_t, Entry> entries;
   const std::int64_t newest = ledger.empty() ? 0 : ledger.back().version;
   for (const Migration& one : migrations)
-    entries[one.version] = {one.version, one.label, one.version < newest ? Standing::out_of_order : Standing::pending,
-                            ""};
+    entries[one.version] = {one.version, one.label,
+                            one.version < newest ? MigrationState::out_of_order : MigrationState::pending, ""};
   for (const Applied& row : ledger) {
     const auto file = std::ranges::find(migrations, row.version, &Migration::version);
-    const Standing standing = file == migrations.end()         ? Standing::unknown
-                              : file->checksum != row.checksum ? Standing::changed
-                                                               : Standing::applied;
+    const MigrationState state = file == migrations.end()         ? MigrationState::unknown
+                                 : file->checksum != row.checksum ? MigrationState::changed
+                                                                  : MigrationState::applied;
     const std::string label = file == migrations.end() ? fmt::format("{:04}_{}", row.version, row.name) : file->label;
-    entries[row.version] = {row.version, label, standing, row.applied_at};
+    entries[row.version] = {row.version, label, state, row.applied_at};
   }
   std::vector<Entry> list;
   for (auto& [version, entry] : entries) list.push_back(std::move(entry));
@@ -122,15 +123,15 @@ std::vector<Entry> survey(const std::vector<Migration>& migrations, const std::v
 }
 
 std::optional<Error> find_obstacle(const std::vector<Entry>& entries) {
-  if (const auto changed = labels_of(entries, Standing::changed); !changed.empty())
+  if (const auto changed = labels_of(entries, MigrationState::changed); !changed.empty())
     return Error{Code::MIGRATION_CHANGED,
                  fmt::format("{}.up.sql: applied, and the file is another one now; put it back, and write what is to "
                              "change as a new migration",
                              fmt::join(changed, ".up.sql, "))};
-  if (const auto unknown = labels_of(entries, Standing::unknown); !unknown.empty())
+  if (const auto unknown = labels_of(entries, MigrationState::unknown); !unknown.empty())
     return Error{Code::MIGRATION_ORDER,
                  fmt::format("{}: applied, but there is no such file here", fmt::join(unknown, ", "))};
-  if (const auto late = labels_of(entries, Standing::out_of_order); !late.empty())
+  if (const auto late = labels_of(entries, MigrationState::out_of_order); !late.empty())
     return Error{Code::MIGRATION_ORDER,
                  fmt::format("{}: out of order, a later one is applied already; give it a number behind that",
                              fmt::join(late, ", "))};
@@ -204,27 +205,27 @@ void accept_one(Target& target, const Collection& files, std::int64_t version, c
   Transaction transaction(target, settings);
   const auto entries = survey(files.migrations, target.read_ledger());
   const auto entry = std::ranges::find(entries, version, &Entry::version);
-  if (entry == entries.end() || entry->standing != Standing::changed)
+  if (entry == entries.end() || entry->state != MigrationState::changed)
     throw MigrationError(
         Code::MOVE_REFUSED,
         fmt::format("{}: only a file that changed since it was applied can be accepted",
                     entry == entries.end() ? fmt::format("there is no {}", version)
-                                           : fmt::format("{} is {}", entry->label, to_string(entry->standing))));
+                                           : fmt::format("{} is {}", entry->label, to_string(entry->state))));
   const Migration& one = *std::ranges::find(files.migrations, version, &Migration::version);
   target.amend(one);
   transaction.commit();
   settings.on_done(one);
 }
 
-std::vector<Migration> choose_down(Target& target, const Collection& files, const DownWish& wish) {
+std::vector<Migration> choose_down(Target& target, const Collection& files, const DownSelection& selection) {
   require_faultless(target, files);
   const auto entries = survey(files.migrations, target.read_ledger());
   std::vector<Migration> chosen;
   for (const Entry& entry : entries | std::views::reverse) {
-    if (entry.standing == Standing::pending || entry.standing == Standing::out_of_order) continue;
-    const bool wanted = wish.to ? entry.version > *wish.to : std::ssize(chosen) < wish.steps;
+    if (entry.state == MigrationState::pending || entry.state == MigrationState::out_of_order) continue;
+    const bool wanted = selection.to ? entry.version > *selection.to : std::ssize(chosen) < selection.steps;
     if (!wanted) break;
-    // What is not taken back may stand as it likes.
+    // Only the chosen migrations are checked: the state of the others does not matter.
     if (const auto obstacle = find_obstacle({entry})) throw MigrationError(obstacle->code, obstacle->detail);
     chosen.push_back(*std::ranges::find(files.migrations, entry.version, &Migration::version));
   }

@@ -11,7 +11,7 @@ bool is_word(char c) {
 }
 char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
-// Walks over a script token by token.
+// Scanner: splits a script into tokens.
 class Scanner {
  public:
   enum class Token { end, space, word, semicolon, other };
@@ -19,7 +19,7 @@ class Scanner {
   explicit Scanner(std::string_view text) : text_(text) {}
   std::size_t at() const { return at_; }
 
-  // Comments are space; a quoted text, however long, is one `other`.
+  // Comments are skipped; a quoted text is one `other` token.
   Token next(std::string& word) {
     if (at_ >= text_.size()) return Token::end;
     const char c = text_[at_];
@@ -40,7 +40,7 @@ class Scanner {
     const std::size_t found = text_.find(end, at_);
     at_ = found == text_.npos ? text_.size() : found + end.size();
   }
-  // They nest.
+  // Comments nest.
   void skip_comment() {
     int depth = 0;
     while (at_ < text_.size()) {
@@ -54,7 +54,7 @@ class Scanner {
       }
     }
   }
-  // A doubled quote is two texts side by side: no harm in that.
+  // A text with a doubled quote is scanned as two texts, which makes no difference here.
   void skip_quoted(char quote, bool escapes) {
     for (at_ += 1; at_ < text_.size(); ++at_) {
       if (escapes && text_[at_] == '\\') {
@@ -79,7 +79,7 @@ class Scanner {
   }
   Token read_word(std::string& word) {
     word.clear();
-    // A dollar may stand inside a name: there it begins no quote.
+    // A dollar inside a name does not begin a quote.
     while (at_ < text_.size() && (is_word(text_[at_]) || text_[at_] == '$')) word.push_back(upper(text_[at_++]));
     if (word == "E" && at_ < text_.size() && text_[at_] == '\'') return skip_quoted('\'', true), Token::other;
     return Token::word;
@@ -89,9 +89,9 @@ class Scanner {
   std::size_t at_ = 0;
 };
 
-// Inside the body of a function (PostgreSQL: CREATE FUNCTION … BEGIN ATOMIC …; END) or of a trigger (SQLite: CREATE
-// TRIGGER … BEGIN …; END) a semicolon ends nothing. A parameter or a column may be called begin; one behind AS or a dot
-// may be called case or end.
+// Body: finds the body of a function (PostgreSQL: CREATE FUNCTION … BEGIN ATOMIC …; END) or of a trigger (SQLite:
+// CREATE TRIGGER … BEGIN …; END), in which a semicolon does not end the statement. A parameter or a column may have the
+// name begin; after AS or a dot also case or end.
 class Body {
  public:
   explicit Body(Dialect dialect) : dialect_(dialect) {}
@@ -121,7 +121,7 @@ class Body {
 
   Dialect dialect_;
   std::vector<std::string> seen_;
-  std::string before_;  // the last word, or the first character of what is none
+  std::string before_;  // the last word, or the first character of another token
   int parentheses_ = 0;
   int depth_ = 0;
 };
@@ -130,7 +130,7 @@ bool has(const std::vector<std::string>& words, std::string_view word) {
   return std::ranges::find(words, word) != words.end();
 }
 
-// Nobody is at the other end.
+// A migration has no client that sends or receives the data of a COPY.
 std::optional<std::string> find_copy_fault(const std::vector<std::string>& words) {
   const auto follows = [&](std::string_view first, std::string_view second) {
     return std::ranges::adjacent_find(words, [&](const auto& a, const auto& b) { return a == first && b == second; }) !=

@@ -16,21 +16,21 @@ struct SqlStatement {
   int line = 1;      // of its first word
 };
 
-// Whose the script is, where that decides what a statement is: the bodies of triggers are SQLite's.
+// The dialect decides where statements end: only SQLite has triggers with a body.
 enum class Dialect { postgres, sqlite };
 
-// Statements that hold nothing but comments are left out.
+// Leaves out statements that have only comments.
 std::vector<SqlStatement> split_sql(std::string_view script, Dialect dialect = Dialect::postgres);
 
 // The statement's first words in capitals, comments left out.
 std::vector<std::string> first_words(std::string_view statement, std::size_t count);
 
-// Why the statement cannot stand in a migration, which is one transaction with its row in the ledger.
+// The reason why the statement cannot be in a migration, which is one transaction with its row in the ledger.
 std::optional<std::string> find_untransactional(std::string_view statement);
 
-// Every such statement of a file.
+// Reports every such statement of a file.
 std::vector<Fault> lint_script(const std::string& file, std::string_view script, Dialect dialect = Dialect::postgres);
-// Those that are wrong whichever database the file is for.
+// Reports only the statements that are wrong in both dialects.
 std::vector<Fault> lint_for_any(const std::string& file, std::string_view script);
 
 }  // namespace latchkey::migrate

@@ -32,7 +32,7 @@ TEST(SqlScript, TheBodyOfAnSqlFunctionIsOneStatement) {
   EXPECT_EQ(texts(function + "; COMMIT"), (Texts{function, "COMMIT"}));
 }
 
-TEST(SqlScript, WhatIsOnlyCalledBeginOpensNoBody) {
+TEST(SqlScript, NamesLikeBeginOpenNoBody) {
   for (const std::string function :
        {"CREATE FUNCTION f(begin timestamptz, \"end\" timestamptz) RETURNS int LANGUAGE sql AS 'SELECT 1'",
         "CREATE FUNCTION f(begin atomic) RETURNS int LANGUAGE sql AS 'SELECT 1'",
@@ -60,7 +60,7 @@ TEST(SqlScript, StatementsKnowTheirLines) {
   EXPECT_EQ(statements[1].line, 6);
 }
 
-TEST(SqlScript, WhatEndsOrLeavesTheTransactionIsFound) {
+TEST(SqlScript, StatementsThatEndTheTransactionAreFound) {
   for (const char* bad :
        {"COMMIT", "begin", "BEGIN WORK", "START TRANSACTION", "END", "ROLLBACK", "ABORT", "PREPARE TRANSACTION 'x'",
         "/* c */ commit work", "VACUUM t", "CREATE INDEX CONCURRENTLY i ON t (a)",

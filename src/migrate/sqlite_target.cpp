@@ -16,7 +16,7 @@ constexpr const char* kLedger = "latchkey_migrations";
 
 std::string_view text_of(const char* text) { return text ? text : ""; }
 
-// What a file may not do inside the migration's transaction.
+// Refuses actions that a file must not do inside the migration's transaction.
 int authorize(void* refused, int action, const char* first, const char* second, const char*, const char*) {
   auto& why = *static_cast<std::string*>(refused);
   if (action == SQLITE_TRANSACTION)
@@ -58,7 +58,7 @@ bool is_blank(std::string_view text) {
 
 SqliteTarget::SqliteTarget(std::string file, Clock& clock, Random& random)
     : file_(std::move(file)), clock_(clock), random_(random) {
-  if (std::filesystem::exists(file_ + ".lock")) {  // a store of Latchkey's, in which users may have tables
+  if (std::filesystem::exists(file_ + ".lock")) {  // a store, in which users may have their own tables
     auto lock = StoreLock::acquire(file_, std::chrono::seconds{5}, clock);
     if (!lock) throw MigrationError(lock.error().code, lock.error().detail);
     lock_ = std::move(*lock);
@@ -71,7 +71,7 @@ SqliteTarget::~SqliteTarget() {
   if (!scratch_folder_.empty()) std::filesystem::remove_all(scratch_folder_, ignored);
 }
 
-// Opened when it is first needed: whoever only verifies makes no file.
+// Opens the database at the first call, so that a verification does not create the file.
 Database& SqliteTarget::database() {
   if (database_) return *database_;
   try {
@@ -119,7 +119,7 @@ std::vector<Applied> SqliteTarget::read_ledger() {
   return ledger;
 }
 
-// SQLite itself tells while it parses; see authorize().
+// SQLite finds these faults while it parses; see authorize().
 std::vector<Fault> SqliteTarget::lint(const std::string&, const std::string&) { return {}; }
 
 void SqliteTarget::begin(Duration patience, const std::function<void()>& on_wait) {
@@ -134,13 +134,14 @@ void SqliteTarget::begin(Duration patience, const std::function<void()>& on_wait
   }
   if (code == SQLITE_BUSY)
     throw MigrationError(Code::MIGRATION_LOCKED,
-                         fmt::format("another runner or user had the file for {}", format_duration(patience)));
+                         fmt::format("another process had the file locked for {}", format_duration(patience)));
   if (code != SQLITE_OK) throw MigrationError(Code::STORE_UNAVAILABLE, sqlite3_errmsg(database().handle()));
   orphans_before_ = list_orphans();
 }
 
-// What breaks a foreign key, one thing a line, sorted. A key is called by its columns: its number changes when another
-// one is added. One that cannot be checked, as its parent is not unique, is told with SQLite's words.
+// The rows that violate a foreign key, one per line, sorted. A key is named by its columns, because its number changes
+// when another one is added. A key that cannot be checked, because its parent is not unique, is reported with SQLite's
+// message.
 std::vector<std::string> SqliteTarget::list_orphans() {
   std::vector<std::string> orphans;
   for (const auto& table : query("SELECT quote(name) FROM sqlite_schema WHERE type = 'table' ORDER BY name")) {
@@ -184,7 +185,7 @@ void SqliteTarget::record(const Migration& migration) {
       "CREATE TABLE IF NOT EXISTS {} (version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, "
       "applied_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')))",
       kLedger));
-  // A name and a checksum hold no quotes.
+  // A name and a checksum have no quotes.
   query(fmt::format("INSERT INTO {} (version, name, checksum) VALUES ({}, '{}', '{}')", kLedger, migration.version,
                     migration.name, migration.checksum));
 }

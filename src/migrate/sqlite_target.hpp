@@ -1,5 +1,5 @@
-// SqliteTarget: migrations in an SQLite file. An exclusive transaction keeps other runners out. Foreign keys are not
-// enforced statement by statement, because a table can only be rebuilt without that, but checked before the commit.
+// SqliteTarget: migrations in an SQLite file. An exclusive transaction excludes other runners. Foreign keys are checked
+// before the commit and not per statement, because a table can only be rebuilt without that.
 #pragma once
 
 #include <atomic>
@@ -41,7 +41,7 @@ class SqliteTarget final : public Target {
   const std::string file_;
   Clock& clock_;
   Random& random_;
-  std::optional<StoreLock> lock_;  // where the file is Latchkey's store, too: let go after it is closed
+  std::optional<StoreLock> lock_;  // if the file is also a store; released after the file is closed
   std::unique_ptr<Database> database_;
   std::atomic<sqlite3*> handle_ = nullptr;  // the database's, for interrupt()
   std::vector<std::string> orphans_before_;

@@ -13,7 +13,7 @@ bool is_plain_name(std::string_view name) {
          std::ranges::all_of(name, is_name_char);
 }
 
-// Past the quote that closes the one at `at`; a doubled one is part of the text.
+// The position after the closing quote of the one at `at`. A doubled quote is a part of the text.
 std::size_t find_end(std::string_view sql, std::size_t at) {
   const char quote = sql[at];
   for (at += 1; at < sql.size(); ++at) {

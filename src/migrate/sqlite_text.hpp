@@ -1,4 +1,4 @@
-// The text of CREATE statements, so written that two of the same meaning are the same. Pure.
+// Normalises the text of CREATE statements, so that statements of the same meaning are equal. Pure.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace latchkey::migrate {
 
-// Without comments, spaces that mean nothing, and quotes around names that need none: SQLite keeps what was typed, and
-// adds quotes where it rewrites it itself.
+// Removes comments, insignificant spaces, and quotes around names that need none: SQLite stores the text as typed, and
+// adds quotes when it rewrites a statement.
 std::string normalise_sqlite(std::string_view sql);
 
 }  // namespace latchkey::migrate

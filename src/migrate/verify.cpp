@@ -25,13 +25,13 @@ void require_same(const std::string& expected, Target& scratch, const Migration&
   throw MigrationError(Code::VERIFY_FAILED, to_string(*difference));
 }
 
-// Shows the scratch database to the watch while it is there.
-class Shown {
+// ScratchScope: passes the scratch database to the watch while it exists.
+class ScratchScope {
  public:
-  Shown(Target& scratch, const VerifyWatch& watch) : watch_(watch) { watch.on_scratch(&scratch); }
-  ~Shown() { watch_.on_scratch(nullptr); }
-  Shown(const Shown&) = delete;
-  Shown& operator=(const Shown&) = delete;
+  ScratchScope(Target& scratch, const VerifyWatch& watch) : watch_(watch) { watch.on_scratch(&scratch); }
+  ~ScratchScope() { watch_.on_scratch(nullptr); }
+  ScratchScope(const ScratchScope&) = delete;
+  ScratchScope& operator=(const ScratchScope&) = delete;
 
  private:
   const VerifyWatch& watch_;
@@ -68,7 +68,7 @@ std::optional<Difference> compare(const std::string& expected, const std::string
 void verify(Target& target, const Collection& files, const VerifyWatch& watch) {
   require_faultless(target, files);
   const auto scratch = target.make_scratch();
-  const Shown shown(*scratch, watch);
+  const ScratchScope shown(*scratch, watch);
   std::vector<std::string> schemas{scratch->describe()};  // [n]: once n are applied
   try {
     for (const Migration& one : files.migrations) {

@@ -1,5 +1,7 @@
-// The state machine as pure functions: given a run and a wish, what should be written and what should be said.
-// They draw nothing and read no clock: fences, ids, dice and the instant are arguments. Doing it is the store's part.
+// The state machine as pure functions: from a run and a request they compute the next state and the reply.
+//
+// They draw no random numbers and read no clock: fences, ids, dice and the current time are arguments. The store writes
+// the next state and sends the reply.
 #pragma once
 
 #include <optional>
@@ -10,9 +12,9 @@
 
 namespace latchkey {
 
-// How long a claimed run that failed, or whose caller vanished, waits for a caller before it is given up.
-inline constexpr Duration kCallerPatience = std::chrono::hours{24};
-// A Retry-After longer than this is cut.
+// A claimed run whose attempt failed or whose lease expired waits this long for the next claim. Then it fails.
+inline constexpr Duration kNextClaimTimeout = std::chrono::hours{24};
+// A longer Retry-After is shortened to this.
 inline constexpr Duration kRetryAfterMax = std::chrono::hours{24};
 
 struct Retention {
@@ -23,7 +25,7 @@ struct Retention {
 
 // --- by key -------------------------------------------------------------------------------------------------------
 
-// What is to be done for a claim. `ended`: how the key's run must first be recorded, where time had ended it unseen.
+// The decision for a claim. `ended` is set if a deadline of the key's run has passed: the store writes it first.
 struct StartNew {
   std::optional<Run> ended;
 };
@@ -33,30 +35,30 @@ struct StartAgain {
 };
 struct Refuse {
   ClaimReply reply;
-  std::optional<Run> next;  // set when looking at it changed it (lease over, now in doubt)
+  std::optional<Run> next;  // set when a deadline had passed and changed the run, for example to in doubt
 };
 using ClaimDecision = std::variant<StartNew, StartAgain, Refuse>;
 
 // `latest` is the key's latest run, or none. `fence` is used only if the claim wins.
 ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest& request, Fence fence, Instant now);
-// The first try of a new run.
+// The first attempt of a new run.
 Run start_claimed(std::shared_ptr<const RunHead> head, const ClaimRequest& request, Fence fence, Instant now);
 
 struct EnqueueNew {};
 struct Reopen {
   Run next;
 };
-struct KeepExisting {
+struct UseExisting {
   EnqueueReply reply;
 };
-using EnqueueDecision = std::variant<EnqueueNew, Reopen, KeepExisting>;
+using EnqueueDecision = std::variant<EnqueueNew, Reopen, UseExisting>;
 
 EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRequest& request, Instant now);
 Run start_queued(std::shared_ptr<const RunHead> head, Instant due_at, std::uint32_t waiting_for);
 
 // --- by owner -----------------------------------------------------------------------------------------------------
 
-// A queued job's next try; none when it is not a worker's to take now.
+// The next attempt of a queued job; none when no worker may take it now.
 std::optional<Run> decide_take(const Run& run, const TakeRequest& request, Fence fence, Instant now);
 
 struct ExtendDecision {
@@ -71,7 +73,7 @@ struct SettleDecision {
 };
 SettleDecision decide_settle(const Run& run, const SettleRequest& request, Dice dice, Instant now);
 
-// --- by hand and by time ------------------------------------------------------------------------------------------
+// --- by operator and by time --------------------------------------------------------------------------------------
 
 struct MoveDecision {
   std::optional<Run> next;
@@ -79,15 +81,15 @@ struct MoveDecision {
 };
 MoveDecision decide_move(const Run& run, const Move& move, Uuid fresh_effect_key, Instant now);
 
-// When time alone will change this run; none when it never does.
+// The time at which this run changes without a request; none when there is no such time.
 std::optional<Instant> next_deadline(const Run& run);
-// What the passing of time makes of a run; none when nothing is due.
+// The run after its deadline; none when the deadline has not passed.
 std::optional<Run> decide_deadline(const Run& run, Instant now);
 
-// A predecessor ended: the run as it is afterwards, none when it does not change.
+// The run after one of its predecessors has ended; none when the run does not change.
 std::optional<Run> decide_predecessor(const Run& run, const Run& predecessor, Instant now);
 
-// Whether window and retention are over. Doubt, unread dead letters and dependents are the store's to know.
+// True if window and retention are over. The store also checks for doubt, unacknowledged dead letters and dependents.
 bool may_purge(const Run& run, const Retention& retention, Instant now);
 
 }  // namespace latchkey

@@ -6,7 +6,7 @@
 namespace latchkey {
 namespace {
 
-// A worker will take it at a moment nobody knows: ask again in a second.
+// Retry-After for a queued job. It is not known when a worker will take the job.
 constexpr Duration kPollAgain = std::chrono::seconds{1};
 
 Run owned(const Run& run, const ClaimRequest& request, Fence fence, Instant now) {
@@ -36,15 +36,15 @@ bool is_mismatch(const Run& run, const std::optional<Fingerprint>& fingerprint) 
          *run.head->fingerprint != *fingerprint;
 }
 
-// Its effect may have happened, and the run or whoever asks now wants a person to decide.
-bool is_held(const Run& run, OnDoubt asked) {
+// True if the effect may have happened, and the run or this request has `on_doubt: hold`.
+bool needs_operator(const Run& run, OnDoubt asked) {
   const auto* failed = run.as<Failed>();
   const bool hold = run.head->on_doubt == OnDoubt::hold || asked == OnDoubt::hold;
   return run.as<InDoubt>() || (failed && failed->effect == Effect::unknown && hold);
 }
 
-// Latchkey's own runs are unique by origin in every state: only a person opens them again.
-std::optional<Refuse> keep_own(const Run& run) {
+// A run that Latchkey itself created is unique by origin in every state: only an operator opens it again.
+std::optional<Refuse> refuse_internal_run(const Run& run) {
   if (run.head->made_by != MadeBy::latchkey || run.is_open()) return std::nullopt;
   if (run.as<Completed>()) return Refuse{Replay{run}, {}};
   return Refuse{Busy{run, Code::MOVE_REFUSED, {}}, {}};
@@ -52,7 +52,7 @@ std::optional<Refuse> keep_own(const Run& run) {
 
 ClaimDecision claim_running(const Run& run, const Running& running, const ClaimRequest& request, Fence fence,
                             Instant now) {
-  // Its caller may still come back with the truth, but whoever claims first owns it.
+  // The last owner could still settle the run, but the first new claim becomes the owner.
   if (now >= running.lease_until) return StartAgain{owned(run, request, fence, now), {}};
   const bool own = !request.claim.is_nil() && running.claim == request.claim && !LK_SEEDED(claim_id_forgotten);
   if (own) return Refuse{Won{run, run.fence, running.lease_until, true}, {}};
@@ -71,14 +71,14 @@ Run start_claimed(std::shared_ptr<const RunHead> head, const ClaimRequest& reque
 
 ClaimDecision decide_claim(const std::optional<Run>& latest, const ClaimRequest& request, Fence fence, Instant now) {
   if (!latest) return StartNew{{}};
-  // Time first: the answer is the same whether the sweeper has come by or not.
+  // Deadlines are applied first, so that the reply does not depend on whether a sweep has run.
   const std::optional<Run> ended = decide_deadline(*latest, now);
   const Run& run = ended ? *ended : *latest;
-  if (auto kept = keep_own(run)) return *std::move(kept);
+  if (auto refused = refuse_internal_run(run)) return *std::move(refused);
   if (is_free(run, now)) return StartNew{ended};
   const bool looks = !LK_SEEDED(fingerprint_after_state) || run.as<Completed>();
   if (looks && is_mismatch(run, request.fingerprint)) return Refuse{Mismatch{run.id()}, {}};
-  if (is_held(run, request.on_doubt)) return Refuse{InDoubtReply{run}, ended};
+  if (needs_operator(run, request.on_doubt)) return Refuse{InDoubtReply{run}, ended};
   if (run.as<Completed>()) return Refuse{Replay{run}, {}};
   if (run.as<Failed>()) {
     const Run reopened = reopen(run, Origin::claimed, request.retry.retries, now);
@@ -96,17 +96,17 @@ EnqueueDecision decide_enqueue(const std::optional<Run>& latest, const EnqueueRe
   if (!latest) return EnqueueNew{};
   const Run& run = *latest;
   const bool own = !request.claim.is_nil() && (run.head->claim == request.claim || run.opened_by == request.claim);
-  if (own || request.made_by == MadeBy::latchkey) return KeepExisting{Enqueued{run, !own}};
+  if (own || request.made_by == MadeBy::latchkey) return UseExisting{Enqueued{run, !own}};
   const bool latchkeys = run.head->made_by == MadeBy::latchkey;
   if (is_free(run, now) && !latchkeys) return EnqueueNew{};
-  if (is_mismatch(run, request.fingerprint)) return KeepExisting{Mismatch{run.id()}};
-  if (run.as<Failed>() && !latchkeys && !is_held(run, request.on_doubt)) {
+  if (is_mismatch(run, request.fingerprint)) return UseExisting{Mismatch{run.id()}};
+  if (run.as<Failed>() && !latchkeys && !needs_operator(run, request.on_doubt)) {
     Run next = reopen(run, Origin::enqueued, request.retry.retries, now);
     next.state = Queued{add_capped(now, request.delay), QueuedBy::reopen};
     next.opened_by = request.claim;
     return Reopen{std::move(next)};
   }
-  return KeepExisting{Enqueued{run, true}};
+  return UseExisting{Enqueued{run, true}};
 }
 
 Run start_queued(std::shared_ptr<const RunHead> head, Instant due_at, std::uint32_t waiting_for) {

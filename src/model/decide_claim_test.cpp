@@ -1,23 +1,23 @@
-// Every row of the repeat table, as data, on hand-made runs.
+// Every row of the repeat table, checked on sample runs.
 #include <gtest/gtest.h>
 
 #include "model/decide.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
 
 using namespace std::chrono_literals;
 
-ClaimRequest claim_for(Standing standing) {
+ClaimRequest claim_for(KeyState state) {
   ClaimRequest request = a_claim();
-  if (is_lock(standing)) request.guard = Guard::while_running;
+  if (is_lock(state)) request.guard = Guard::while_running;
   return request;
 }
 
-EnqueueRequest job_for(Standing standing) {
+EnqueueRequest job_for(KeyState state) {
   EnqueueRequest request = a_job();
-  if (is_lock(standing)) request.guard = Guard::while_running;
+  if (is_lock(state)) request.guard = Guard::while_running;
   return request;
 }
 
@@ -32,7 +32,7 @@ ClaimReply reply_of(const ClaimDecision& decision, const ClaimRequest& request) 
 }
 
 EnqueueReply reply_of(const EnqueueDecision& decision) {
-  if (const auto* stands = std::get_if<KeepExisting>(&decision)) return stands->reply;
+  if (const auto* existing = std::get_if<UseExisting>(&decision)) return existing->reply;
   if (const auto* reopened = std::get_if<Reopen>(&decision)) return Enqueued{reopened->next, false};
   RunHead head = a_head();
   head.id = id_of(2);
@@ -42,18 +42,18 @@ EnqueueReply reply_of(const EnqueueDecision& decision) {
 class RepeatTableTest : public testing::TestWithParam<RepeatRow> {
  protected:
   const RepeatRow& row = GetParam();
-  const std::optional<latchkey::Run> latest = stand(row.standing);
+  const std::optional<latchkey::Run> latest = make_run_in(row.state);
 };
 
-TEST_P(RepeatTableTest, AClaimIsAnsweredAsTheRowSays) {
-  const ClaimRequest request = claim_for(row.standing);
+TEST_P(RepeatTableTest, ClaimGetsReplyOfItsRow) {
+  const ClaimRequest request = claim_for(row.state);
   const ClaimReply reply = reply_of(decide_claim(latest, request, kNewFence, kNoon), request);
   EXPECT_EQ(classify(reply, latest), row.claim);
   EXPECT_EQ(on_wire(reply), (WireAnswer{row.status, std::string(row.code), row.retry_after}));
 }
 
-TEST_P(RepeatTableTest, AWonClaimOwnsTheRun) {
-  const ClaimRequest request = claim_for(row.standing);
+TEST_P(RepeatTableTest, WonClaimOwnsTheRun) {
+  const ClaimRequest request = claim_for(row.state);
   const ClaimReply reply = reply_of(decide_claim(latest, request, kNewFence, kNoon), request);
   const auto* won = std::get_if<Won>(&reply);
   ASSERT_EQ(won != nullptr, row.status == 201);
@@ -67,43 +67,43 @@ TEST_P(RepeatTableTest, AWonClaimOwnsTheRun) {
   EXPECT_EQ(won->run.effect_key, won->run.id());
 }
 
-TEST_P(RepeatTableTest, AnEnqueueIsAnsweredAsTheRowSays) {
-  const EnqueueReply reply = reply_of(decide_enqueue(latest, job_for(row.standing), kNoon));
+TEST_P(RepeatTableTest, EnqueueGetsReplyOfItsRow) {
+  const EnqueueReply reply = reply_of(decide_enqueue(latest, job_for(row.state), kNoon));
   EXPECT_EQ(classify(reply, latest), row.enqueue);
 }
 
-TEST_P(RepeatTableTest, AnotherFingerprintIsRefusedBeforeTheState) {
-  ClaimRequest claim = claim_for(row.standing);
+TEST_P(RepeatTableTest, OtherFingerprintIsRefusedFirst) {
+  ClaimRequest claim = claim_for(row.state);
   claim.fingerprint = kOther;
   const ClaimDecision decision = decide_claim(latest, claim, kNewFence, kNoon);
   EXPECT_EQ(on_wire(reply_of(decision, claim)).status, row.fingerprint_checked ? 422 : 201);
-  if (row.fingerprint_checked) EXPECT_FALSE(std::get<Refuse>(decision).next) << "a mismatch disturbed the run";
+  if (row.fingerprint_checked) EXPECT_FALSE(std::get<Refuse>(decision).next) << "a mismatch changed the run";
 
-  EnqueueRequest job = job_for(row.standing);
+  EnqueueRequest job = job_for(row.state);
   job.fingerprint = kOther;
   const EnqueueReply reply = reply_of(decide_enqueue(latest, job, kNoon));
   EXPECT_EQ(std::holds_alternative<Mismatch>(reply), row.fingerprint_checked);
 }
 
-TEST_P(RepeatTableTest, NoFingerprintMatchesAny) {
-  ClaimRequest request = claim_for(row.standing);
+TEST_P(RepeatTableTest, AbsentFingerprintMatchesAny) {
+  ClaimRequest request = claim_for(row.state);
   request.fingerprint.reset();
   EXPECT_EQ(on_wire(reply_of(decide_claim(latest, request, kNewFence, kNoon), request)).status, row.status);
 }
 
-// Whether the sweeper came by before the claim makes no difference to the caller.
-TEST_P(RepeatTableTest, ASweepBeforehandChangesNoAnswer) {
+// A sweep before the claim makes no difference to the caller.
+TEST_P(RepeatTableTest, EarlierSweepChangesNoReply) {
   if (!latest) return;
   const auto swept = decide_deadline(*latest, kNoon);
-  const ClaimRequest request = claim_for(row.standing);
+  const ClaimRequest request = claim_for(row.state);
   const ClaimReply reply = reply_of(decide_claim(swept ? swept : latest, request, kNewFence, kNoon), request);
   EXPECT_EQ(on_wire(reply), (WireAnswer{row.status, std::string(row.code), row.retry_after}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, RepeatTableTest, testing::ValuesIn(kRepeatTable),
-                         [](const auto& row) { return std::string(name(row.param.standing)); });
+                         [](const auto& row) { return std::string(name(row.param.state)); });
 
-TEST(DecideClaim, TheSameCallGetsItsOwnFenceBackWhileItsLeaseIsGood) {
+TEST(DecideClaim, RepeatedCallGetsItsFence) {
   ClaimRequest request = a_claim();
   request.claim = id_of(99);
   Running running{.started_at = kNoon - 1s, .lease_until = kNoon + 59s, .claim = request.claim};
@@ -114,27 +114,27 @@ TEST(DecideClaim, TheSameCallGetsItsOwnFenceBackWhileItsLeaseIsGood) {
   EXPECT_EQ(won.run.attempt, 1u);
   EXPECT_FALSE(std::get<Refuse>(decision).next);
 
-  running.lease_until = kNoon;  // over: a new try under a new fence
+  running.lease_until = kNoon;  // expired: a new attempt with a new fence
   const auto late = decide_claim(a_run(running), request, kNewFence, kNoon);
   EXPECT_EQ(std::get<StartAgain>(late).next.fence, kNewFence);
   EXPECT_EQ(std::get<StartAgain>(late).next.attempt, 2u);
 }
 
-TEST(DecideClaim, CallsWithoutANameNeverRecogniseThemselves) {
+TEST(DecideClaim, CallWithoutIdIsNeverARepeatedCall) {
   const Running running{.started_at = kNoon - 1s, .lease_until = kNoon + 59s};
   const auto decision = decide_claim(a_run(running), a_claim(), kNewFence, kNoon);
   EXPECT_TRUE(std::holds_alternative<Busy>(std::get<Refuse>(decision).reply));
 }
 
-TEST(DecideClaim, BusyAndNotDueSayHowLong) {
-  const auto busy = decide_claim(stand(Standing::running), a_claim(), kNewFence, kNoon);
+TEST(DecideClaim, BusyAndNotDueHaveRetryAfter) {
+  const auto busy = decide_claim(make_run_in(KeyState::running), a_claim(), kNewFence, kNoon);
   EXPECT_EQ(std::get<Busy>(std::get<Refuse>(busy).reply).retry_after, 1ms);
-  const auto wait = decide_claim(stand(Standing::queued_claim_not_due), a_claim(), kNewFence, kNoon);
+  const auto wait = decide_claim(make_run_in(KeyState::queued_claim_not_due), a_claim(), kNewFence, kNoon);
   EXPECT_EQ(std::get<NotDue>(std::get<Refuse>(wait).reply).retry_after, 1ms);
 }
 
-TEST(DecideClaim, UsedUpTriesOnALapsedLeaseEndTheGenerationFirst) {
-  latchkey::Run run = *stand(Standing::lapsed_claim_rerun);
+TEST(DecideClaim, LastAttemptsExpiryEndsGeneration) {
+  latchkey::Run run = *make_run_in(KeyState::lapsed_claim_rerun);
   run.attempt = run.attempts_max;
   const auto decision = decide_claim(run, a_claim(), kNewFence, kNoon);
   const auto& again = std::get<StartAgain>(decision);
@@ -145,7 +145,7 @@ TEST(DecideClaim, UsedUpTriesOnALapsedLeaseEndTheGenerationFirst) {
   EXPECT_EQ(again.next.attempt, 1u);
 }
 
-TEST(DecideClaim, UsedUpTriesOnALapsedLockFreeTheKey) {
+TEST(DecideClaim, LastAttemptsExpiryFreesLock) {
   RunHead head = a_head();
   head.guard = Guard::while_running;
   latchkey::Run run = a_run(Running{.started_at = kNoon - 1min, .lease_until = kNoon}, head);
@@ -155,7 +155,7 @@ TEST(DecideClaim, UsedUpTriesOnALapsedLockFreeTheKey) {
   EXPECT_TRUE(std::get<StartNew>(decision).ended->as<Failed>());
 }
 
-TEST(DecideClaim, ACancelRequestOnALapsedLeaseFreesTheKeyForAnyRequest) {
+TEST(DecideClaim, CancelRequestFreesKeyAfterExpiry) {
   for (const auto& fingerprint : {kSame, kOther}) {
     const latchkey::Run run =
         a_run(Running{.started_at = kNoon - 1min, .lease_until = kNoon, .cancel_requested = true});
@@ -172,7 +172,7 @@ TEST(DecideClaim, ACancelRequestOnALapsedLeaseFreesTheKeyForAnyRequest) {
 TEST(DecideClaim, NoRetryStartsAfterTheTotal) {
   RunHead head = a_head();
   head.retry.total = 10min;  // the first attempt was ten minutes before noon
-  for (const State& state : {State{Queued{kNoon - 1min, QueuedBy::failed_try}},
+  for (const State& state : {State{Queued{kNoon - 1min, QueuedBy::failed_attempt}},
                              State{Running{.started_at = kNoon - 10min, .lease_until = kNoon - 1min}}}) {
     const auto in_time = decide_claim(a_run(state, head), a_claim(), kNewFence, kNoon);
     EXPECT_EQ(std::get<StartAgain>(in_time).next.generation, 1u);
@@ -183,7 +183,7 @@ TEST(DecideClaim, NoRetryStartsAfterTheTotal) {
   }
 }
 
-TEST(DecideClaim, WhoeverAsksUnderHoldDoesNotRerunADoubtfulFailure) {
+TEST(DecideClaim, HoldRequestDoesNotRerunDoubtfulFailure) {
   const latchkey::Run failed = a_run(Failed{kNoon - 1min, "OUTCOME_UNKNOWN", Effect::unknown});
   ClaimRequest claim = a_claim();
   EXPECT_TRUE(std::holds_alternative<StartAgain>(decide_claim(failed, claim, kNewFence, kNoon)));
@@ -194,10 +194,10 @@ TEST(DecideClaim, WhoeverAsksUnderHoldDoesNotRerunADoubtfulFailure) {
   EnqueueRequest job = a_job();
   EXPECT_TRUE(std::holds_alternative<Reopen>(decide_enqueue(failed, job, kNoon)));
   job.on_doubt = OnDoubt::hold;
-  EXPECT_TRUE(std::holds_alternative<KeepExisting>(decide_enqueue(failed, job, kNoon)));
+  EXPECT_TRUE(std::holds_alternative<UseExisting>(decide_enqueue(failed, job, kNoon)));
 }
 
-TEST(DecideClaim, OnlyAPersonOpensARunOfLatchkeysOwnAgain) {
+TEST(DecideClaim, OnlyOperatorsReopenInternalRuns) {
   RunHead head = a_head();
   head.made_by = MadeBy::latchkey;
   EnqueueRequest own = a_job();
@@ -208,15 +208,15 @@ TEST(DecideClaim, OnlyAPersonOpensARunOfLatchkeysOwnAgain) {
     const latchkey::Run run = a_job_run(state, head);
     for (const EnqueueRequest& request : {own, a_job()}) {
       const auto decision = decide_enqueue(run, request, kNoon);
-      ASSERT_TRUE(std::holds_alternative<KeepExisting>(decision)) << to_string(run.status());
-      EXPECT_TRUE(std::get<Enqueued>(std::get<KeepExisting>(decision).reply).duplicate);
+      ASSERT_TRUE(std::holds_alternative<UseExisting>(decision)) << to_string(run.status());
+      EXPECT_TRUE(std::get<Enqueued>(std::get<UseExisting>(decision).reply).duplicate);
     }
     const auto claim = decide_claim(run, a_claim(), kNewFence, kNoon);
     EXPECT_TRUE(std::holds_alternative<Refuse>(claim)) << to_string(run.status());
   }
 }
 
-TEST(DecideEnqueue, TheSameCallGetsItsOwnRunInEveryState) {
+TEST(DecideEnqueue, RepeatedCallGetsItsRunInEveryState) {
   RunHead head = a_head();
   head.claim = id_of(99);
   EnqueueRequest request = a_job();
@@ -224,15 +224,15 @@ TEST(DecideEnqueue, TheSameCallGetsItsOwnRunInEveryState) {
   for (const State& state : {State{Queued{kNoon}}, State{Completed{kNoon - 48h, ""}}, State{Cancelled{kNoon, ""}},
                              State{Failed{kNoon, "EXECUTION_ERROR"}}}) {
     const auto decision = decide_enqueue(a_job_run(state, head), request, kNoon);
-    ASSERT_TRUE(std::holds_alternative<KeepExisting>(decision));
-    EXPECT_FALSE(std::get<Enqueued>(std::get<KeepExisting>(decision).reply).duplicate);
+    ASSERT_TRUE(std::holds_alternative<UseExisting>(decision));
+    EXPECT_FALSE(std::get<Enqueued>(std::get<UseExisting>(decision).reply).duplicate);
   }
 }
 
-TEST(DecideEnqueue, AReopenedRunIsDueAfterTheDelay) {
+TEST(DecideEnqueue, ReopenedRunIsDueAfterTheDelay) {
   EnqueueRequest request = a_job();
   request.delay = 5min;
-  const auto decision = decide_enqueue(stand(Standing::once_failed), request, kNoon);
+  const auto decision = decide_enqueue(make_run_in(KeyState::once_failed), request, kNoon);
   const latchkey::Run& next = std::get<Reopen>(decision).next;
   EXPECT_EQ(next.as<Queued>()->due_at, kNoon + 5min);
   EXPECT_EQ(next.origin, Origin::enqueued);
@@ -240,25 +240,25 @@ TEST(DecideEnqueue, AReopenedRunIsDueAfterTheDelay) {
   EXPECT_EQ(next.fence, kOldFence);
 }
 
-TEST(DecideClaim, WhoeverOpensAFailedRunSaysHowManyTriesItHas) {
-  const latchkey::Run failed = *stand(Standing::once_failed);
+TEST(DecideClaim, ReopeningRequestSetsRetries) {
+  const latchkey::Run failed = *make_run_in(KeyState::once_failed);
   for (const std::uint32_t retries : {0u, 1u, 9u}) {
     ClaimRequest claim = a_claim();
     claim.retry = {.retries = retries, .first = 1h};
     const auto again = std::get<StartAgain>(decide_claim(failed, claim, kNewFence, kNoon)).next;
     EXPECT_EQ(again.attempts_max, retries + 1);
-    EXPECT_EQ(again.head->retry, failed.head->retry) << "the delays stay the first call's";
+    EXPECT_EQ(again.head->retry, failed.head->retry) << "the delays stay those of the first call";
     EnqueueRequest job = a_job();
     job.retry.retries = retries;
     EXPECT_EQ(std::get<Reopen>(decide_enqueue(failed, job, kNoon)).next.attempts_max, retries + 1);
   }
   ClaimRequest claim = a_claim();
   claim.retry.retries = 9;
-  const auto next = decide_claim(stand(Standing::queued_claim_due), claim, kNewFence, kNoon);
-  EXPECT_EQ(std::get<StartAgain>(next).next.attempts_max, 4u) << "the generation goes on as it was opened";
+  const auto next = decide_claim(make_run_in(KeyState::queued_claim_due), claim, kNewFence, kNoon);
+  EXPECT_EQ(std::get<StartAgain>(next).next.attempts_max, 4u) << "the generation's number of attempts does not change";
 }
 
-TEST(DecideClaim, AWindowWithoutEndNeverEnds) {
+TEST(DecideClaim, InfiniteWindowNeverEnds) {
   RunHead head = a_head();
   head.window = Duration::max();
   const latchkey::Run run = a_run(Completed{kNoon, "r"}, head);
@@ -267,7 +267,7 @@ TEST(DecideClaim, AWindowWithoutEndNeverEnds) {
   EXPECT_FALSE(may_purge(run, {}, kNoon + 24h * 36500));
 }
 
-TEST(DecideClaim, AnAbsurdLeaseDoesNotOverflow) {
+TEST(DecideClaim, HugeLeaseDoesNotOverflow) {
   ClaimRequest request = a_claim();
   request.lease = Duration::max();
   const latchkey::Run run = start_claimed(std::make_shared<RunHead>(a_head()), request, kNewFence, kNoon);

@@ -4,10 +4,10 @@
 namespace latchkey {
 namespace {
 
-MoveDecision refused(const Run& run, const char* wish) {
+MoveDecision refused(const Run& run, const char* action) {
   return {{},
           Error{Code::MOVE_REFUSED,
-                std::string("a run that is ") + std::string(to_string(run.status())) + " cannot be " + wish}};
+                std::string("a run that is ") + std::string(to_string(run.status())) + " cannot be " + action}};
 }
 
 bool was_reopened(const Run& run) {
@@ -47,7 +47,7 @@ struct Decide {
 
   MoveDecision operator()(const RetryByHand& retry) const {
     if (was_reopened(run)) return retry.fresh_effect_key ? freshen() : MoveDecision{};
-    // Latchkey's own runs hold their key when they are cancelled too: nobody else can open them.
+    // A cancelled run that Latchkey itself created still occupies its key: only an operator can open it again.
     const bool may = run.as<Failed>() || (run.as<Cancelled>() && run.head->made_by == MadeBy::latchkey);
     if (!may) return refused(run, "retried");
     Run next = reopen(run, run.origin, run.head->retry.retries, now);
@@ -57,7 +57,7 @@ struct Decide {
 
   MoveDecision operator()(const ResolveCompleted& resolve) const {
     if (run.as<Completed>()) return {};
-    // What failed may have been done by hand since, or have had its effect after all.
+    // An operator may have done the work of a failed run, or the effect may have happened after all.
     if (!run.as<InDoubt>() && !run.as<Failed>()) return refused(run, "resolved");
     return {with_state(run, Completed{now, resolve.result}), {}};
   }
@@ -65,8 +65,8 @@ struct Decide {
   MoveDecision operator()(const ResolveFailed& resolve) const {
     if (run.as<Failed>()) return {};
     if (!run.as<InDoubt>()) return refused(run, "resolved");
-    Run next = give_up(run, kExecutionError, Effect::none, now);
-    if (!resolve.note.empty()) next.last_error = keep_error(resolve.note);
+    Run next = end_as_failed(run, kExecutionError, Effect::none, now);
+    if (!resolve.note.empty()) next.last_error = truncate_error(resolve.note);
     return {std::move(next), {}};
   }
 
@@ -74,14 +74,14 @@ struct Decide {
     if (was_reopened(run)) return {};
     if (!run.as<InDoubt>()) return refused(run, "rerun");
     Run next = with_state(run, Queued{now, QueuedBy::reopen});
-    // A person asked for it: it may run even if its tries were used up.
+    // An operator asked for it: the run gets one more attempt even if its attempts are used up.
     next.attempts_max = std::max(next.attempts_max, next.attempt + 1);
     return {std::move(next), {}};
   }
 
  private:
-  // Opened again, and no try has started since: a fresh effect key still reaches every one of them. Once only: the same
-  // wish again finds a key that is younger than the opening.
+  // The run was opened again and no attempt has started: a new effect key applies to every attempt of the generation.
+  // A repeated request finds a key that is newer than the opening, and changes nothing.
   MoveDecision freshen() const {
     if (run.effect_key != run.id() && uuid_time(run.effect_key) >= run.as<Queued>()->due_at) return {};
     Run next = run;

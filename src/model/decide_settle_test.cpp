@@ -1,9 +1,9 @@
-// Every (status × ending) pair, and what repeats, late words and used-up tries become.
+// Every (status × ending) pair; repeated settles, late settles and used-up attempts.
 #include <gtest/gtest.h>
 
 #include "model/decide.hpp"
 #include "model/endings.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -20,7 +20,7 @@ SettleDecision settle(const latchkey::Run& run, Ending ending, Fence fence = kOl
   return decide_settle(run, SettleRequest{{}, run.id(), fence, std::move(ending)}, no_jitter, now);
 }
 
-// What comes of a settle, as a word: the new status, "same" for a repeat, or the code of the refusal.
+// The result of a settle as a word: the new status, "same" for a repeat, or the code of the refusal.
 std::string word(const SettleDecision& decision) {
   if (decision.refused) return std::string(facts(decision.refused->code).name);
   return decision.next ? std::string(to_string(decision.next->status())) : "same";
@@ -41,8 +41,8 @@ const Pair kPairs[] = {
     {"completed", Completed{kNoon, "r"}, "same", "ALREADY_SETTLED", "ALREADY_SETTLED", "ALREADY_SETTLED"},
     {"failed", Failed{kNoon, "EXECUTION_ERROR"}, "ALREADY_SETTLED", "same", "ALREADY_SETTLED", "ALREADY_SETTLED"},
     {"cancelled", Cancelled{kNoon, "CANCELLED"}, "ALREADY_SETTLED", "same", "same", "same"},
-    {"queued_again", Queued{kNoon + 1h, QueuedBy::failed_try}, "LEASE_LOST", "same", "queued", "LEASE_LOST"},
-    {"due_again", Queued{kNoon, QueuedBy::failed_try}, "LEASE_LOST", "same", "same", "LEASE_LOST"},
+    {"queued_again", Queued{kNoon + 1h, QueuedBy::failed_attempt}, "LEASE_LOST", "same", "queued", "LEASE_LOST"},
+    {"due_again", Queued{kNoon, QueuedBy::failed_attempt}, "LEASE_LOST", "same", "same", "LEASE_LOST"},
     {"released", Queued{kNoon, QueuedBy::release}, "LEASE_LOST", "LEASE_LOST", "same", "same"},
     {"lease_ended", Queued{kNoon, QueuedBy::lease_end}, "LEASE_LOST", "LEASE_LOST", "LEASE_LOST", "LEASE_LOST"},
     {"reopened", Queued{kNoon, QueuedBy::reopen}, "LEASE_LOST", "LEASE_LOST", "LEASE_LOST", "LEASE_LOST"},
@@ -50,7 +50,8 @@ const Pair kPairs[] = {
 
 class SettlePairs : public testing::TestWithParam<Pair> {};
 
-TEST_P(SettlePairs, EndsAsDrawn) {
+// covers: A5
+TEST_P(SettlePairs, EndAsTheStateMachineShows) {
   const Pair& pair = GetParam();
   const latchkey::Run run = a_run(pair.state);
   EXPECT_EQ(word(settle(run, Complete{"x"})), pair.complete);
@@ -59,13 +60,13 @@ TEST_P(SettlePairs, EndsAsDrawn) {
   EXPECT_EQ(word(settle(run, Snooze{1min})), pair.snooze);
 }
 
-TEST_P(SettlePairs, AStaleFenceIsAlwaysLost) {
+TEST_P(SettlePairs, StaleFenceGetsLeaseLost) {
   const latchkey::Run run = a_run(GetParam().state);
   for (const Fence fence : {Fence{0}, Fence{6}, Fence{8}})
     EXPECT_EQ(word(settle(run, Complete{"x"}, fence)), "LEASE_LOST") << static_cast<std::uint64_t>(fence);
 }
 
-TEST_P(SettlePairs, TheSameSettleAgainChangesNothing) {
+TEST_P(SettlePairs, RepeatedSettleChangesNothing) {
   RunHead holding = a_head();
   holding.on_doubt = OnDoubt::hold;
   for (const RunHead& head : {a_head(), holding})
@@ -81,19 +82,19 @@ TEST_P(SettlePairs, TheSameSettleAgainChangesNothing) {
 INSTANTIATE_TEST_SUITE_P(Endings, SettlePairs, testing::ValuesIn(kPairs),
                          [](const auto& pair) { return std::string(pair.param.state_name); });
 
-TEST(DecideSettle, NeverOwnedRunsCannotBeSettled) {
-  latchkey::Run run = *stand(Standing::queued_job);
+TEST(DecideSettle, RunWithoutOwnerCannotBeSettled) {
+  latchkey::Run run = *make_run_in(KeyState::queued_job);
   EXPECT_EQ(word(settle(run, Complete{"x"}, Fence{0})), "LEASE_LOST");
 }
 
-TEST(DecideSettle, AFailedTryWaitsByItsPolicyAndKeepsItsError) {
+TEST(DecideSettle, FailedAttemptSetsDelayAndError) {
   latchkey::Run run = a_run(kRunning);
   for (const auto& [attempt, delay] : {std::pair{1u, 1s}, {2u, 5s}, {3u, 25s}}) {
     run.attempt = attempt;
     run.failures = attempt - 1;
     const auto decision = settle(run, fail_with("boom"));
     ASSERT_TRUE(decision.next && decision.next->as<Queued>());
-    EXPECT_EQ(*decision.next->as<Queued>(), (Queued{kNoon + delay, QueuedBy::failed_try}));
+    EXPECT_EQ(*decision.next->as<Queued>(), (Queued{kNoon + delay, QueuedBy::failed_attempt}));
     EXPECT_EQ(decision.next->last_error, "boom");
     EXPECT_EQ(decision.next->last_error_code, "E");
     EXPECT_EQ(decision.next->attempt, attempt);
@@ -105,31 +106,31 @@ TEST(DecideSettle, AFailedTryWaitsByItsPolicyAndKeepsItsError) {
   EXPECT_EQ(*used_up.next->as<Failed>(), (Failed{kNoon, "MAX_RETRIES_EXCEEDED", Effect::none}));
 }
 
-TEST(DecideSettle, TriesThatWereGivenBackOrLostMakeNoDelayLonger) {
+TEST(DecideSettle, OnlyFailuresLengthenTheDelay) {
   latchkey::Run run = a_run(kRunning);
   run.attempts_max = 20;
-  const auto try_again = [&](const Ending& ending) {
+  const auto end_attempt = [&](const Ending& ending) {
     run = *settle(run, ending).next;
     const Duration delay = run.as<Queued>()->due_at - kNoon;
     run.attempt += 1;
     run.state = kRunning;
     return delay;
   };
-  try_again(Release{});
-  try_again(Snooze{1min});
-  EXPECT_EQ(try_again(fail_with("a")), 1s);
-  try_again(Release{});
-  run.attempt += 1;  // a lease that ended
-  EXPECT_EQ(try_again(fail_with("b")), 5s);
-  EXPECT_EQ(try_again(unknown()), 25s);
+  end_attempt(Release{});
+  end_attempt(Snooze{1min});
+  EXPECT_EQ(end_attempt(fail_with("a")), 1s);
+  end_attempt(Release{});
+  run.attempt += 1;  // a lease that expired
+  EXPECT_EQ(end_attempt(fail_with("b")), 5s);
+  EXPECT_EQ(end_attempt(unknown()), 25s);
 }
 
-TEST(DecideSettle, APermanentErrorFailsAtOnce) {
+TEST(DecideSettle, PermanentErrorFailsAtOnce) {
   const auto decision = settle(a_run(kRunning), permanent());
   EXPECT_EQ(*decision.next->as<Failed>(), (Failed{kNoon, "EXECUTION_ERROR", Effect::none}));
 }
 
-TEST(DecideSettle, AnUnknownOutcomeIsHeldOrTriedAgain) {
+TEST(DecideSettle, UnknownOutcomeIsHeldOrRetried) {
   RunHead holding = a_head();
   holding.on_doubt = OnDoubt::hold;
   EXPECT_EQ(*settle(a_run(kRunning, holding), unknown()).next->as<InDoubt>(), InDoubt{kNoon});
@@ -139,44 +140,44 @@ TEST(DecideSettle, AnUnknownOutcomeIsHeldOrTriedAgain) {
   EXPECT_EQ(*settle(last, unknown()).next->as<Failed>(), (Failed{kNoon, "OUTCOME_UNKNOWN", Effect::unknown}));
 }
 
-TEST(DecideSettle, DoubtKeepsTheTimeItBegan) {
+TEST(DecideSettle, LateFailureDoesNotChangeDoubtSince) {
   RunHead holding = a_head();
   holding.on_doubt = OnDoubt::hold;
   const latchkey::Run doubted = a_run(InDoubt{kNoon - 1h}, holding);
-  const auto told = settle(doubted, unknown());
-  ASSERT_TRUE(told.next) << "what the owner says about it is worth keeping";
-  EXPECT_EQ(told.next->as<InDoubt>()->since, kNoon - 1h);
-  EXPECT_EQ(told.next->last_error, "lost");
-  EXPECT_EQ(word(settle(*told.next, unknown())), "same");
+  const auto reported = settle(doubted, unknown());
+  ASSERT_TRUE(reported.next) << "the owner's error is recorded";
+  EXPECT_EQ(reported.next->as<InDoubt>()->since, kNoon - 1h);
+  EXPECT_EQ(reported.next->last_error, "lost");
+  EXPECT_EQ(word(settle(*reported.next, unknown())), "same");
 }
 
-std::string kept(std::string message) {
+std::string stored_error(std::string message) {
   return settle(a_run(kRunning), fail_with(std::move(message))).next->last_error;
 }
 
-TEST(DecideSettle, OfALongMessageTheBeginningIsKept) {
+TEST(DecideSettle, LongMessageIsTruncated) {
   const std::string longest(kErrorBytesMax, 'x');
-  EXPECT_EQ(kept(longest), longest);
-  EXPECT_EQ(kept(longest + "y"), std::string(kErrorBytesMax - 64, 'x') + "\n… (65 bytes more were not kept)");
-  EXPECT_LE(kept(std::string(1 << 20, 'x')).size(), kErrorBytesMax);
+  EXPECT_EQ(stored_error(longest), longest);
+  EXPECT_EQ(stored_error(longest + "y"), std::string(kErrorBytesMax - 64, 'x') + "\n… (65 more bytes were not stored)");
+  EXPECT_LE(stored_error(std::string(1 << 20, 'x')).size(), kErrorBytesMax);
 }
 
-TEST(DecideSettle, ALongMessageIsCutBetweenItsCharacters) {
+TEST(DecideSettle, LongMessageIsCutBetweenCharacters) {
   constexpr std::size_t cut = kErrorBytesMax - 64;
   const auto end_of = [&](std::size_t plain, std::string_view character) {
     std::string message(plain, 'x');
     while (message.size() < 2 * kErrorBytesMax) message += character;
-    const std::string text = kept(message);
+    const std::string text = stored_error(message);
     return text.find("\n…");
   };
   EXPECT_EQ(end_of(cut, "é"), cut);
   EXPECT_EQ(end_of(cut - 1, "é"), cut - 1);
   EXPECT_EQ(end_of(cut - 3, "🔑"), cut - 3);
   EXPECT_EQ(end_of(cut - 4, "🔑"), cut);
-  EXPECT_EQ(end_of(cut - 9, "\x80"), cut) << "no character begins there: bytes are cut like any other";
+  EXPECT_EQ(end_of(cut - 9, "\x80"), cut) << "without a character's first byte the cut is anywhere";
 }
 
-TEST(DecideSettle, ALongMessageAgainIsARepeat) {
+TEST(DecideSettle, RepeatedLongMessageIsARepeat) {
   RunHead holding = a_head();
   holding.on_doubt = OnDoubt::hold;
   Fail fail = unknown();
@@ -186,7 +187,7 @@ TEST(DecideSettle, ALongMessageAgainIsARepeat) {
   EXPECT_EQ(word(settle(*first.next, fail)), "same");
 }
 
-TEST(DecideSettle, RetryAfterIsHonouredAndClamped) {
+TEST(DecideSettle, RetryAfterIsAppliedWithinLimits) {
   const auto due = [](std::optional<Duration> retry_after) {
     Fail fail = fail_with("busy");
     fail.retry_after = retry_after;
@@ -223,23 +224,24 @@ TEST(DecideSettle, ReleaseAndSnoozeAllowOneMoreAttempt) {
   EXPECT_GT(settle(a_run(kRunning), Snooze{Duration::max()}).next->as<Queued>()->due_at, kNoon);
 }
 
-TEST(DecideSettle, ACallerThatWaitsNoLongerLeavesTheNextTryToTheNextOne) {
-  for (const QueuedBy by : {QueuedBy::failed_try, QueuedBy::doubtful_try}) {
+TEST(DecideSettle, ReleaseCancelsTheRetryDelay) {
+  for (const QueuedBy by : {QueuedBy::failed_attempt, QueuedBy::doubtful_attempt}) {
     const latchkey::Run run = a_run(Queued{kNoon + 25s, by});
     const latchkey::Run next = *settle(run, Release{}).next;
-    EXPECT_EQ(*next.as<Queued>(), (Queued{kNoon, by})) << "as doubtful as it was";
-    EXPECT_EQ(next.attempts_max, run.attempts_max) << "the try that failed counts";
+    EXPECT_EQ(*next.as<Queued>(), (Queued{kNoon, by})) << "the doubt about the effect does not change";
+    EXPECT_EQ(next.attempts_max, run.attempts_max) << "the failed attempt counts";
     EXPECT_EQ(next.attempt, run.attempt);
     EXPECT_EQ(next.fence, run.fence);
     EXPECT_EQ(word(settle(next, Release{}, kOldFence, kNoon + 1s)), "same");
-    EXPECT_EQ(word(settle(next, fail_with("x"), kOldFence, kNoon + 1s)), "same") << "the word that came before it";
+    EXPECT_EQ(word(settle(next, fail_with("x"), kOldFence, kNoon + 1s)), "same")
+        << "a repeat of the failure before the release";
   }
-  latchkey::Run job = a_run(Queued{kNoon + 25s, QueuedBy::failed_try});
+  latchkey::Run job = a_run(Queued{kNoon + 25s, QueuedBy::failed_attempt});
   job.origin = Origin::enqueued;
-  EXPECT_EQ(word(settle(job, Release{})), "LEASE_LOST") << "a worker does not wait for its jobs' next tries";
+  EXPECT_EQ(word(settle(job, Release{})), "LEASE_LOST") << "a worker does not wait for the next attempt of its job";
 }
 
-TEST(DecideSettle, AnEndlessBackoffDoesNotOverflow) {
+TEST(DecideSettle, UnlimitedBackoffDoesNotOverflow) {
   RunHead head = a_head();
   head.retry = {.retries = 100, .ceiling = Duration::max()};
   latchkey::Run run = a_run(kRunning, head);
@@ -247,7 +249,7 @@ TEST(DecideSettle, AnEndlessBackoffDoesNotOverflow) {
   EXPECT_GT(settle(run, fail_with("x")).next->as<Queued>()->due_at, kNoon);
 }
 
-TEST(DecideSettle, ACancelledOwnerSaysWhetherItsEffectIsKnown) {
+TEST(DecideSettle, CancelledOwnerReportsItsEffect) {
   const latchkey::Run run = a_run(Running{.lease_until = kNoon + 1s, .cancel_requested = true});
   EXPECT_EQ(settle(run, Release{}).next->as<Cancelled>()->effect, Effect::none);
   EXPECT_EQ(settle(run, unknown()).next->as<Cancelled>()->effect, Effect::unknown);

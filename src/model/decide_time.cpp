@@ -5,21 +5,22 @@
 namespace latchkey {
 namespace {
 
-// A claimed run that may run again stays as it is after its lease: its caller's late word is still the truth.
+// A claimed run that may run again stays `running` after its lease, so that a late settle of its owner is accepted.
 bool waits_for_caller(const Run& run) {
   const auto* running = run.as<Running>();
   return running && run.origin == Origin::claimed && run.head->on_doubt == OnDoubt::rerun &&
          !running->cancel_requested && run.attempt < run.attempts_max;
 }
 
-// From when on no retry of this generation may start; none when there is no such time.
+// The time from which no retry of this generation may start; none when there is no such time.
 std::optional<Instant> retries_end(const Run& run) {
   if (run.head->retry.total == Duration::max()) return std::nullopt;
   return add_capped(add_capped(run.first_attempt_at, run.head->retry.total), Duration{1});
 }
 
 bool is_retry(const Queued& queued) {
-  return queued.by == QueuedBy::failed_try || queued.by == QueuedBy::doubtful_try || queued.by == QueuedBy::lease_end;
+  return queued.by == QueuedBy::failed_attempt || queued.by == QueuedBy::doubtful_attempt ||
+         queued.by == QueuedBy::lease_end;
 }
 
 std::optional<Instant> earlier(std::optional<Instant> a, std::optional<Instant> b) {
@@ -62,12 +63,12 @@ ExtendDecision decide_extend(const Run& run, const ExtendRequest& request, Insta
 std::optional<Instant> next_deadline(const Run& run) {
   if (const auto* running = run.as<Running>()) {
     if (!waits_for_caller(run)) return running->lease_until;
-    return std::max(running->lease_until, *earlier(running->lease_until + kCallerPatience, retries_end(run)));
+    return std::max(running->lease_until, *earlier(running->lease_until + kNextClaimTimeout, retries_end(run)));
   }
   const auto* queued = run.as<Queued>();
   if (!queued) return std::nullopt;
   std::optional<Instant> deadline;
-  if (run.origin == Origin::claimed) deadline = queued->due_at + kCallerPatience;
+  if (run.origin == Origin::claimed) deadline = queued->due_at + kNextClaimTimeout;
   if (is_retry(*queued)) deadline = earlier(deadline, retries_end(run));
   return deadline;
 }
@@ -75,8 +76,8 @@ std::optional<Instant> next_deadline(const Run& run) {
 std::optional<Run> decide_deadline(const Run& run, Instant now) {
   const auto deadline = next_deadline(run);
   if (!deadline || now < *deadline) return std::nullopt;
-  if (run.as<Queued>()) return give_up_queued(run, now);
-  if (waits_for_caller(run)) return give_up(run, kOutcomeUnknown, Effect::unknown, now);
+  if (run.as<Queued>()) return end_queued_as_failed(run, now);
+  if (waits_for_caller(run)) return end_as_failed(run, kOutcomeUnknown, Effect::unknown, now);
   return end_lease(run, now);
 }
 
@@ -91,7 +92,7 @@ std::optional<Run> decide_predecessor(const Run& run, const Run& predecessor, In
     case OnFailed::skip:
       return with_state(run, Cancelled{now, std::string(kPredecessorFailed), Effect::none});
     case OnFailed::fail:
-      return give_up(run, kPredecessorFailed, Effect::none, now);
+      return end_as_failed(run, kPredecessorFailed, Effect::none, now);
     default:
       return std::nullopt;
   }
@@ -99,8 +100,8 @@ std::optional<Run> decide_predecessor(const Run& run, const Run& predecessor, In
 
 bool may_purge(const Run& run, const Retention& retention, Instant now) {
   if (run.is_open()) return false;
-  const Duration kept = run.as<Failed>() ? retention.failed : retention.done;
-  return now - run.settled_at() >= kept && (!run.in_window(now) || LK_SEEDED(purge_ignores_window));
+  const Duration span = run.as<Failed>() ? retention.failed : retention.done;
+  return now - run.settled_at() >= span && (!run.in_window(now) || LK_SEEDED(purge_ignores_window));
 }
 
 }  // namespace latchkey

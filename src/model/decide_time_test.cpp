@@ -1,8 +1,8 @@
-// Taking, heartbeats, deadlines, predecessors and purging.
+// Takes, heartbeats, deadlines, predecessors and purges.
 #include <gtest/gtest.h>
 
 #include "model/decide.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -14,9 +14,9 @@ RunHead holding() {
   head.on_doubt = OnDoubt::hold;
   return head;
 }
-RunHead on_failed(OnFailed what) {
+RunHead on_failed(OnFailed mode) {
   RunHead head = a_head();
-  head.on_failed = what;
+  head.on_failed = mode;
   return head;
 }
 Running lease(Instant until) { return Running{.started_at = kNoon - 1min, .lease_until = until}; }
@@ -41,10 +41,10 @@ TEST(DecideTake, TakesOnlyDueJobsThatWaitForNothing) {
 }
 
 TEST(DecideTake, TheFirstAttemptStartsTheTotal) {
-  latchkey::Run fresh = *stand(Standing::queued_job);
+  latchkey::Run fresh = *make_run_in(KeyState::queued_job);
   EXPECT_EQ(decide_take(fresh, TakeRequest{.lease = 5s}, kNewFence, kNoon)->first_attempt_at, kNoon);
   EXPECT_EQ(decide_take(fresh, TakeRequest{.lease = 5s}, kNewFence, kNoon)->as<Running>()->lease_until, kNoon + 5s);
-  const latchkey::Run second = a_job_run(Queued{kNoon, QueuedBy::failed_try});
+  const latchkey::Run second = a_job_run(Queued{kNoon, QueuedBy::failed_attempt});
   EXPECT_EQ(decide_take(second, TakeRequest{}, kNewFence, kNoon)->first_attempt_at, second.first_attempt_at);
 }
 
@@ -64,20 +64,20 @@ TEST(DecideExtend, LengthensOnlyTheNewestOwnersLease) {
               Code::LEASE_LOST);
 }
 
-TEST(DecideExtend, LengthensByTheOwnersOwnLeaseWhenItNamesNone) {
+TEST(DecideExtend, DefaultIsTheOwnersLease) {
   const auto leased = [](const latchkey::Run& run) {
     return std::get<Extended>(decide_extend(run, {{}, run.id(), run.fence, {}}, kNoon + 1s).reply).lease_until;
   };
   ClaimRequest request = a_claim();
   request.lease = 5min;
-  const auto second = decide_claim(a_run(Queued{kNoon, QueuedBy::failed_try}), request, kNewFence, kNoon);
+  const auto second = decide_claim(a_run(Queued{kNoon, QueuedBy::failed_attempt}), request, kNewFence, kNoon);
   EXPECT_EQ(leased(std::get<StartAgain>(second).next), kNoon + 1s + 5min) << "not the first claim's";
   const latchkey::Run job = a_job_run(Queued{kNoon});
   EXPECT_EQ(leased(*decide_take(job, TakeRequest{.lease = 7min}, kNewFence, kNoon)), kNoon + 1s + 7min);
   EXPECT_EQ(leased(*decide_take(job, TakeRequest{}, kNewFence, kNoon)), kNoon + 1s + job.head->lease);
 }
 
-TEST(DecideExtend, TellsOfACancelRequest) {
+TEST(DecideExtend, ReportsCancelRequest) {
   Running asked = lease(kNoon + 10s);
   asked.cancel_requested = true;
   const latchkey::Run run = a_run(asked);
@@ -121,11 +121,11 @@ const Deadline kDeadlines[] = {
     {"job_used_up", used_up(a_job_run(lease(kNoon))), kNoon, "failed", "OUTCOME_UNKNOWN", Effect::unknown},
     {"job_hold_cancelling", cancelling(a_job_run(lease(kNoon), holding())), kNoon, "cancelled", "CANCELLED",
      Effect::unknown},
-    {"queued_claim", a_run(Queued{kNoon, QueuedBy::failed_try}), kNoon + 24h, "failed", "MAX_RETRIES_EXCEEDED",
+    {"queued_claim", a_run(Queued{kNoon, QueuedBy::failed_attempt}), kNoon + 24h, "failed", "MAX_RETRIES_EXCEEDED",
      Effect::none},
-    {"queued_claim_unknown", a_run(Queued{kNoon, QueuedBy::doubtful_try}), kNoon + 24h, "failed", "OUTCOME_UNKNOWN",
+    {"queued_claim_unknown", a_run(Queued{kNoon, QueuedBy::doubtful_attempt}), kNoon + 24h, "failed", "OUTCOME_UNKNOWN",
      Effect::unknown},
-    {"queued_job_total_over", a_job_run(Queued{kNoon, QueuedBy::failed_try}, with_total(1h)), kNoon + 50min + 1ms,
+    {"queued_job_total_over", a_job_run(Queued{kNoon, QueuedBy::failed_attempt}, with_total(1h)), kNoon + 50min + 1ms,
      "failed", "MAX_RETRIES_EXCEEDED", Effect::none},
     {"queued_job_lapsed_total_over", a_job_run(Queued{kNoon, QueuedBy::lease_end}, with_total(1h)), kNoon + 50min + 1ms,
      "failed", "OUTCOME_UNKNOWN", Effect::unknown},
@@ -133,7 +133,7 @@ const Deadline kDeadlines[] = {
 
 class Deadlines : public testing::TestWithParam<Deadline> {};
 
-TEST_P(Deadlines, FallAsTheyShould) {
+TEST_P(Deadlines, ApplyAtTheirTime) {
   const Deadline& expected = GetParam();
   EXPECT_EQ(next_deadline(expected.run), expected.at);
   EXPECT_FALSE(decide_deadline(expected.run, expected.at - 1ms));
@@ -157,21 +157,22 @@ TEST_P(Deadlines, FallAsTheyShould) {
 INSTANTIATE_TEST_SUITE_P(All, Deadlines, testing::ValuesIn(kDeadlines),
                          [](const auto& deadline) { return std::string(deadline.param.name); });
 
-TEST(DecideDeadline, AnUnclaimedRunSaysWhyItWasGivenUp) {
+TEST(DecideDeadline, UnclaimedRunHasAReason) {
   const auto reason = [](QueuedBy by, std::string last_error = "") {
     latchkey::Run run = a_run(Queued{kNoon, by});
     run.last_error = std::move(last_error);
     return decide_deadline(run, kNoon + 24h)->last_error;
   };
-  EXPECT_EQ(reason(QueuedBy::release), "its last try was given back, and nobody came for it within 24 h");
-  EXPECT_EQ(reason(QueuedBy::release, "boom"), reason(QueuedBy::release)) << "boom was not the last try's";
-  EXPECT_EQ(reason(QueuedBy::reopen, "boom"), "it was opened again, and nobody came for it within 24 h");
-  EXPECT_EQ(reason(QueuedBy::failed_try, "boom"), "boom");
-  EXPECT_EQ(reason(QueuedBy::failed_try), "its last try failed, and it was not tried again in time");
-  EXPECT_EQ(reason(QueuedBy::lease_end), "the lease ended and nobody said what happened");
+  EXPECT_EQ(reason(QueuedBy::release), "the last attempt was released, and the run was not claimed again within 24 h");
+  EXPECT_EQ(reason(QueuedBy::release, "boom"), reason(QueuedBy::release))
+      << "boom is not the error of the last attempt";
+  EXPECT_EQ(reason(QueuedBy::reopen, "boom"), "the run was opened again, and was not claimed within 24 h");
+  EXPECT_EQ(reason(QueuedBy::failed_attempt, "boom"), "boom");
+  EXPECT_EQ(reason(QueuedBy::failed_attempt), "the last attempt failed, and no further attempt started in time");
+  EXPECT_EQ(reason(QueuedBy::lease_end), "the lease expired without a result");
 }
 
-TEST(DecideDeadline, SomeRunsHaveNone) {
+TEST(DecideDeadline, JobsInDoubtAndSettledRunsHaveNone) {
   for (const latchkey::Run& run : {a_job_run(Queued{kNoon}), a_run(InDoubt{kNoon}), a_run(Completed{kNoon, ""}),
                                    a_run(Failed{kNoon, ""}), a_run(Cancelled{kNoon, ""})}) {
     EXPECT_FALSE(next_deadline(run));
@@ -180,11 +181,12 @@ TEST(DecideDeadline, SomeRunsHaveNone) {
 }
 
 TEST(DecideTake, NoRetryStartsAfterTheTotal) {
-  const latchkey::Run queued = a_job_run(Queued{kNoon, QueuedBy::failed_try}, with_total(10min));
+  const latchkey::Run queued = a_job_run(Queued{kNoon, QueuedBy::failed_attempt}, with_total(10min));
   EXPECT_TRUE(decide_take(queued, TakeRequest{}, kNewFence, kNoon));
   EXPECT_FALSE(decide_take(queued, TakeRequest{}, kNewFence, kNoon + 1ms));
   const latchkey::Run released = a_job_run(Queued{kNoon, QueuedBy::release}, with_total(10min));
-  EXPECT_TRUE(decide_take(released, TakeRequest{}, kNewFence, kNoon + 1h)) << "a released try is not a retry";
+  EXPECT_TRUE(decide_take(released, TakeRequest{}, kNewFence, kNoon + 1h))
+      << "an attempt after a release is not a retry";
 }
 
 struct Waiting {
@@ -230,21 +232,22 @@ TEST(DecidePredecessor, ChangesNothingThatDoesNotWait) {
 }
 
 TEST(MayPurge, NeedsWindowAndRetentionToBeOver) {
-  const Retention kept{.done = 48h, .failed = 72h};
+  const Retention retention{.done = 48h, .failed = 72h};
   RunHead head = a_head();
   head.window = 96h;
   const latchkey::Run completed = a_run(Completed{kNoon, ""}, head);
-  EXPECT_FALSE(may_purge(completed, kept, kNoon + 96h - 1ms));
-  EXPECT_TRUE(may_purge(completed, kept, kNoon + 96h));
+  EXPECT_FALSE(may_purge(completed, retention, kNoon + 96h - 1ms));
+  EXPECT_TRUE(may_purge(completed, retention, kNoon + 96h));
   head.window = 1h;
-  EXPECT_FALSE(may_purge(a_run(Completed{kNoon, ""}, head), kept, kNoon + 48h - 1ms));
-  EXPECT_TRUE(may_purge(a_run(Completed{kNoon, ""}, head), kept, kNoon + 48h));
-  EXPECT_TRUE(may_purge(a_run(Cancelled{kNoon, ""}), kept, kNoon + 48h));
-  EXPECT_FALSE(may_purge(a_run(Failed{kNoon, ""}), kept, kNoon + 72h - 1ms));
-  EXPECT_TRUE(may_purge(a_run(Failed{kNoon, ""}), kept, kNoon + 72h));
-  EXPECT_FALSE(may_purge(a_run(Failed{kNoon, ""}), {.failed = Duration::max()}, kNoon + 24h * 999)) << "kept for ever";
+  EXPECT_FALSE(may_purge(a_run(Completed{kNoon, ""}, head), retention, kNoon + 48h - 1ms));
+  EXPECT_TRUE(may_purge(a_run(Completed{kNoon, ""}, head), retention, kNoon + 48h));
+  EXPECT_TRUE(may_purge(a_run(Cancelled{kNoon, ""}), retention, kNoon + 48h));
+  EXPECT_FALSE(may_purge(a_run(Failed{kNoon, ""}), retention, kNoon + 72h - 1ms));
+  EXPECT_TRUE(may_purge(a_run(Failed{kNoon, ""}), retention, kNoon + 72h));
+  EXPECT_FALSE(may_purge(a_run(Failed{kNoon, ""}), {.failed = Duration::max()}, kNoon + 24h * 999))
+      << "infinite retention";
   for (const State& open : {State{Queued{kNoon}}, State{lease(kNoon)}, State{InDoubt{kNoon}}})
-    EXPECT_FALSE(may_purge(a_run(open), kept, kNoon + 24h * 999));
+    EXPECT_FALSE(may_purge(a_run(open), retention, kNoon + 24h * 999));
 }
 
 }  // namespace

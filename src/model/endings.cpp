@@ -6,38 +6,39 @@
 namespace latchkey {
 namespace {
 
-// A dead letter always says why.
-constexpr std::string_view kSilenceReason = "the lease ended and nobody said what happened";
-constexpr std::string_view kPredecessorReason = "a run that this one waits for did not complete";
-constexpr std::string_view kGivenBackReason = "its last try was given back, and nobody came for it within 24 h";
-constexpr std::string_view kReopenedReason = "it was opened again, and nobody came for it within 24 h";
-constexpr std::string_view kNotTriedAgainReason = "its last try failed, and it was not tried again in time";
-static_assert(kCallerPatience == std::chrono::hours{24}, "the reasons say so");
+// Every dead letter has a reason.
+constexpr std::string_view kLeaseExpiredReason = "the lease expired without a result";
+constexpr std::string_view kPredecessorReason = "a predecessor of the run did not complete";
+constexpr std::string_view kReleasedReason =
+    "the last attempt was released, and the run was not claimed again within 24 h";
+constexpr std::string_view kReopenedReason = "the run was opened again, and was not claimed within 24 h";
+constexpr std::string_view kNotRetriedReason = "the last attempt failed, and no further attempt started in time";
+static_assert(kNextClaimTimeout == std::chrono::hours{24}, "the reasons contain this number");
 
-// What the letter of a run that was waiting to be tried says; empty: what its last try said is the reason.
+// The reason in the dead letter of a queued run. Empty: the error of its last attempt is the reason.
 std::string_view reason_of(QueuedBy by) {
-  if (by == QueuedBy::release) return kGivenBackReason;
+  if (by == QueuedBy::release) return kReleasedReason;
   return by == QueuedBy::reopen ? kReopenedReason : std::string_view{};
 }
 
-// What is set aside of kErrorBytesMax for the line that says how much is missing, however much that is.
+// The part of kErrorBytesMax that is reserved for the last line; enough for a count of any length.
 constexpr std::size_t kLastLineBytes = 64;
-// After its first byte, in UTF-8.
-constexpr std::size_t kCharacterBytesMore = 3;
-bool goes_on_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+// A UTF-8 character has at most three bytes after its first one.
+constexpr std::size_t kContinuationBytesMax = 3;
+bool is_continuation_byte(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 }  // namespace
 
-std::string keep_error(std::string_view message) {
+std::string truncate_error(std::string_view message) {
   if (message.size() <= kErrorBytesMax) return std::string(message);
   std::size_t cut = kErrorBytesMax - kLastLineBytes;
-  for (std::size_t back = 0; back <= kCharacterBytesMore; ++back)
-    if (!goes_on_a_character(message[cut - back])) {
+  for (std::size_t back = 0; back <= kContinuationBytesMax; ++back)
+    if (!is_continuation_byte(message[cut - back])) {
       cut -= back;
       break;
     }
   return std::string(message.substr(0, cut)) + "\n… (" + std::to_string(message.size() - cut) +
-         " bytes more were not kept)";
+         " more bytes were not stored)";
 }
 
 Run with_state(const Run& run, State state) {
@@ -46,17 +47,17 @@ Run with_state(const Run& run, State state) {
   return next;
 }
 
-Run give_up(const Run& run, std::string_view code, Effect effect, Instant now) {
+Run end_as_failed(const Run& run, std::string_view code, Effect effect, Instant now) {
   Run next = with_state(run, Failed{now, std::string(code), effect});
-  if (next.last_error.empty()) next.last_error = code == kPredecessorFailed ? kPredecessorReason : kSilenceReason;
+  if (next.last_error.empty()) next.last_error = code == kPredecessorFailed ? kPredecessorReason : kLeaseExpiredReason;
   return next;
 }
 
-Run give_up_queued(const Run& run, Instant now) {
+Run end_queued_as_failed(const Run& run, Instant now) {
   const auto& queued = std::get<Queued>(run.state);
-  if (is_doubtful(queued)) return give_up(run, kOutcomeUnknown, Effect::unknown, now);
-  Run next = give_up(run, kRetriesExceeded, Effect::none, now);
-  if (run.last_error.empty()) next.last_error = kNotTriedAgainReason;
+  if (is_doubtful(queued)) return end_as_failed(run, kOutcomeUnknown, Effect::unknown, now);
+  Run next = end_as_failed(run, kRetriesExceeded, Effect::none, now);
+  if (run.last_error.empty()) next.last_error = kNotRetriedReason;
   if (const auto reason = reason_of(queued.by); !reason.empty()) {
     next.last_error = reason;
     next.last_error_code.clear();
@@ -68,8 +69,8 @@ Run end_lease(const Run& run, Instant now) {
   const auto& running = std::get<Running>(run.state);
   if (running.cancel_requested) return with_state(run, Cancelled{now, std::string(kCancelled), Effect::unknown});
   if (run.head->on_doubt == OnDoubt::hold && !LK_SEEDED(hold_reruns_after_lease)) return with_state(run, InDoubt{now});
-  if (may_try_again(run, now)) return with_state(run, Queued{now, QueuedBy::lease_end});
-  return give_up(run, kOutcomeUnknown, Effect::unknown, now);
+  if (is_attempt_allowed(run, now)) return with_state(run, Queued{now, QueuedBy::lease_end});
+  return end_as_failed(run, kOutcomeUnknown, Effect::unknown, now);
 }
 
 Run reopen(const Run& run, Origin origin, std::uint32_t retries, Instant now) {
@@ -81,12 +82,12 @@ Run reopen(const Run& run, Origin origin, std::uint32_t retries, Instant now) {
   next.attempts_max = (LK_SEEDED(reopening_ignores_retries) ? run.head->retry.retries : retries) + 1;
   next.failures = 0;
   next.first_attempt_at = {};
-  next.waiting_for = 0;  // what it waited for has ended, or is not waited for any more
+  next.waiting_for = 0;  // an operator or a new request opens the run: it no longer waits for predecessors
   if (LK_SEEDED(generation_lowers_fence)) next.fence = Fence{0};
   return next;
 }
 
-bool may_try_again(const Run& run, Instant at) {
+bool is_attempt_allowed(const Run& run, Instant at) {
   if (run.attempt >= run.attempts_max) return false;
   return run.head->retry.total == Duration::max() || at - run.first_attempt_at <= run.head->retry.total;
 }

@@ -1,10 +1,10 @@
-// Random sequences of decisions on one key: what must hold after every single one.
+// Random sequences of decisions on one key. The invariants are checked after each decision.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
 #include "model/decide.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -32,7 +32,7 @@ Move draw_move() {
                                  ResolveFailed{"n"}, ResolveRerun{});
 }
 
-// A key and its runs, as a store would hold them.
+// A key and its runs, as a store would contain them.
 class Key {
  public:
   void step() {
@@ -87,7 +87,7 @@ class Key {
     EnqueueRequest request = a_job();
     auto decision = decide_enqueue(run_, request, now_);
     if (auto* reopened = std::get_if<Reopen>(&decision)) return write(reopened->next);
-    if (std::holds_alternative<KeepExisting>(decision)) return;
+    if (std::holds_alternative<UseExisting>(decision)) return;
     RC_ASSERT(run_->is_settled());
     RunHead head = *run_->head;
     head.id = id_of(++ids_);
@@ -135,7 +135,7 @@ class Key {
   std::optional<Run> run_ = start_claimed(std::make_shared<RunHead>(draw_head()), a_claim(), Fence{1}, kNoon);
 };
 
-RC_GTEST_PROP(Decisions, KeepTheirPromises, ()) {
+RC_GTEST_PROP(Decisions, SatisfyTheirInvariants, ()) {
   Key key;
   const int steps = *rc::gen::inRange(1, 200);
   for (int i = 0; i < steps; ++i) key.step();

@@ -1,4 +1,4 @@
-// What callers ask of a store, and what they may be told. Replies that are no failure are variants.
+// The requests to a store and its replies. An expected reply is a variant; a failure of the store is an Error.
 #pragma once
 
 #include <optional>
@@ -24,39 +24,39 @@ struct ClaimRequest {
   Bytes input;
   std::string caller;
   ClaimId claim;
-  // Where the key was built from the time: what it was a moment ago. A call that has a name and won under that key is
-  // the same call, and goes by that key. Empty: there is none.
+  // For a key that is built from the time: the key of the previous bucket. If this claim id won under that key, the
+  // call is a retry and continues with that key. Empty: there is no previous key.
   std::string key_before;
   Digest key_before_hash{};
 };
 
-// Won: run it, then settle with this fence.
+// Won: the caller runs the effect, then settles with this fence.
 struct Won {
   Run run;
   Fence fence{};
   Instant lease_until;
   bool repeated = false;  // the same call won before
 };
-// Somebody else's lease is good, or a worker will take it.
+// Another owner has a lease that has not expired, or the run is queued for a worker.
 struct Busy {
   Run run;
-  Code code = Code::ALREADY_RUNNING;  // or ALREADY_QUEUED
+  Code code = Code::ALREADY_RUNNING;  // or ALREADY_QUEUED, or MOVE_REFUSED: only an operator can open the run again
   Duration retry_after{};
 };
-// It failed a try and waits for the next one.
+// An attempt failed, and the next one is not due yet.
 struct NotDue {
   Run run;
   Duration retry_after{};
 };
-// Its effect may have happened; a person decides.
+// The effect may have happened; an operator decides.
 struct InDoubtReply {
   Run run;
 };
-// It was done before: here is its outcome.
+// The run completed before; the reply contains its outcome.
 struct Replay {
   Run run;
 };
-// The key was used for another request.
+// The key was used with another fingerprint.
 struct Mismatch {
   RunId existing;
 };
@@ -77,15 +77,15 @@ struct EnqueueRequest {
   Bytes input;
   std::string caller;
   std::int32_t priority = 0;
-  Duration delay{};          // due this long after it was enqueued
-  std::vector<RunId> after;  // runs it waits for, of the same tenant
+  Duration delay{};          // the run is due this long after it was enqueued
+  std::vector<RunId> after;  // the predecessors, of the same tenant
   OnFailed on_failed = OnFailed::wait;
-  ClaimId claim;  // by which the same call again, its reply lost, is recognised; also where there is no key
+  ClaimId claim;  // identifies this call, with or without a key: a retry after a lost reply finds its run
 };
 
 struct Enqueued {
   Run run;
-  bool duplicate = false;  // the key's run stood already
+  bool duplicate = false;  // the key already had a run; no run was created
 };
 using EnqueueReply = std::variant<Enqueued, Mismatch, Error>;
 
@@ -98,7 +98,7 @@ struct TakeRequest {
 };
 using Taken = Won;
 
-// How an owner ends its try.
+// The ways in which an owner ends its attempt.
 struct Complete {
   Bytes result;
   std::vector<EnqueueRequest> follow_ups;  // unique by (run, position)
@@ -110,8 +110,8 @@ struct Fail {
   bool outcome_unknown = false;  // the effect may have happened
   std::optional<Duration> retry_after;
 };
-// Give it back; the try does not count against the limit. Of a claimed run whose try has failed, the wait for the next
-// one: the run is due at once, and that try counts.
+// The run is queued again and one more attempt is allowed. If the attempt of a claimed run has failed, release cancels
+// the retry delay: the run is due at once, and the failed attempt counts.
 struct Release {};
 struct Snooze {
   Duration span{};
@@ -125,13 +125,13 @@ struct SettleRequest {
   Ending ending;
 };
 
-// Settled: the run as it stands now. `changed` is false when this was a repeat of the same settle. A follow-up whose
-// key belongs to another request does not keep the outcome from standing: it is not made, and its place says Mismatch.
+// Settled: the run in its current state. `changed` is false for a repeat of the same settle. A follow-up whose
+// key was used with another fingerprint is not created, and its reply is a Mismatch; the run is settled all the same.
 struct Settled {
   Run run;
   bool changed = true;
   std::optional<Uuid> dead_letter;
-  std::vector<EnqueueReply> follow_ups;  // in their order; a repeat's may be fewer
+  std::vector<EnqueueReply> follow_ups;  // in the order of the request; the reply to a repeat may have fewer
 };
 using SettleReply = std::variant<Settled, Error>;  // LEASE_LOST, ALREADY_SETTLED, NOT_FOUND
 
@@ -147,7 +147,7 @@ struct Extended {
 };
 using ExtendReply = std::variant<Extended, Error>;  // LEASE_LOST, NOT_FOUND
 
-// What a person may do to a run.
+// The actions of an operator on a run.
 struct CancelByHand {};
 struct RetryByHand {
   bool fresh_effect_key = false;

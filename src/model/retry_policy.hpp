@@ -1,4 +1,4 @@
-// RetryPolicy: when a failed try is tried again. A value: the caller draws the dice.
+// RetryPolicy: the delays between attempts. A pure value: the caller draws the random numbers.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace latchkey {
 
-// With d the plain delay and r in [0, 1):
+// The delay after jitter, where d is the delay without jitter and r is drawn from [0, 1):
 //   none          d
 //   full          d·r
 //   equal         d/2 + d/2·r
 //   additive      d + first·r, at most the ceiling
-//   decorrelated  min(ceiling, first + (3·previous − first)·r), whatever d is; the delays before are drawn anew
+//   decorrelated  min(ceiling, first + (3·previous − first)·r), independent of d; the previous delays are drawn again
 //   percent       d ± jitter_percent, at most the ceiling
-// Also what stores write.
+// Stores write these numbers.
 enum class Jitter : std::uint8_t { none, full, equal, additive, decorrelated, percent };
 
 // One draw in [0, 1).
@@ -28,14 +28,14 @@ struct Dice {
 inline constexpr Dice no_jitter{};
 
 struct RetryPolicy {
-  std::uint32_t retries = 3;                    // tries after the first one
+  std::uint32_t retries = 3;                    // attempts after the first
   Duration first = std::chrono::seconds{1};     // the first delay
-  std::uint32_t factor = 5;                     // each delay is the one before times this
+  std::uint32_t factor = 5;                     // each delay is the previous one times this
   Duration ceiling = std::chrono::seconds{30};  // no delay is longer
   Duration total = Duration::max();             // no retry starts later than this after the first attempt
   Jitter jitter = Jitter::none;
   std::uint32_t jitter_percent = 10;  // of Jitter::percent; 0 to 100
-  // The delays one by one, instead of first, factor and ceiling; the last one is used again when it runs out.
+  // The delays one by one, instead of first, factor and ceiling. The last one repeats.
   std::vector<Duration> schedule;
 
   bool operator==(const RetryPolicy&) const = default;
@@ -94,13 +94,13 @@ struct RetryPolicy {
     return ms;
   }
 
-  // One draw stands for the whole walk: its bits seed the draws of the delays before, so that a policy stays a value.
+  // One draw determines all delays: its bits seed the draws of the previous delays, so that a policy needs no state.
   constexpr Ms decorrelated(std::uint32_t attempt, Dice dice) const {
     const Ms base = first_ms(), cap = ceiling_ms();
     auto bits = static_cast<std::uint64_t>(dice.roll * 0x1.0p53);
     Ms previous = base;
     double roll = dice.roll;
-    for (std::uint32_t i = 0; i < std::min(attempt, 64u); ++i) {  // by then it has long reached its level
+    for (std::uint32_t i = 0; i < std::min(attempt, 64u); ++i) {  // after 64 steps the distribution no longer changes
       const Ms high = previous > cap / 3 ? cap : previous * 3;
       previous = std::min(base + part(std::max<Ms>(high - base, 0), roll), cap);
       roll = next_roll(bits);

@@ -19,11 +19,11 @@ static_assert(RetryPolicy{}.delay_after(1, no_jitter) == 1s);
 static_assert(RetryPolicy{}.delay_after(2, no_jitter) == 5s);
 static_assert(RetryPolicy{}.delay_after(3, no_jitter) == 25s);
 static_assert(RetryPolicy{}.delay_after(4, no_jitter) == 30s);
-// The ceiling holds from the first delay on.
+// The ceiling also limits the first delay.
 static_assert(RetryPolicy{.first = 1min}.delay_after(1, no_jitter) == 30s);
 static_assert(RetryPolicy{.factor = 1}.delay_after(9, no_jitter) == 1s);
 static_assert(RetryPolicy{.factor = 0}.delay_after(2, no_jitter) == 0s);
-// Nothing overflows, and nothing takes long, however many attempts there were.
+// A large number of attempts neither overflows nor takes long.
 static_assert(RetryPolicy{.ceiling = Duration::max()}.delay_after(4'000'000'000, no_jitter) == Duration::max());
 static_assert(RetryPolicy{.factor = 1}.delay_after(4'000'000'000, no_jitter) == 1s);
 static_assert(RetryPolicy{.first = 0s}.delay_after(4'000'000'000, no_jitter) == 0s);
@@ -38,7 +38,7 @@ constexpr RetryPolicy b4() { return {.first = 1s, .factor = 2, .ceiling = 30s, .
 static_assert(b4().delay_after(1, Dice{0.25}) == 1250ms);
 static_assert(b4().delay_after(5, Dice{0.999}) == 16999ms);
 static_assert(b4().delay_after(6, Dice{0.999}) == 30s);
-// The explicit schedule; its last delay goes on, and the ceiling is not asked.
+// The explicit schedule: its last delay repeats, and the ceiling does not apply.
 static_assert(RetryPolicy{.schedule = {5s, 5min, 1h}}.delay_after(1, no_jitter) == 5s);
 static_assert(RetryPolicy{.schedule = {5s, 5min, 1h}}.delay_after(3, no_jitter) == 1h);
 static_assert(RetryPolicy{.schedule = {5s, 5min, 1h}}.delay_after(4'000'000'000, no_jitter) == 1h);
@@ -48,6 +48,7 @@ static_assert(RetryPolicy{.jitter = Jitter::percent, .jitter_percent = 20}.delay
 static_assert(RetryPolicy{.jitter = Jitter::decorrelated}.delay_after(1, Dice{0}) == 1s);
 static_assert(RetryPolicy{.jitter = Jitter::decorrelated}.delay_after(1, Dice{0.5}) == 2s);
 
+// covers: A6
 TEST(RetryPolicy, DefaultsAreThoseOfA6) {
   EXPECT_EQ(kDefaultRetries, RetryPolicy{});
   EXPECT_EQ(kNoRetries.retries, 0u);

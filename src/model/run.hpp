@@ -3,11 +3,11 @@
 //            enqueue              take / claim: new fence, attempt+1         complete
 //  (absent) ────────▶ queued ───────────────────────────▶ running ──────────────────▶ completed
 //                      ▲  │ cancel                         │ │ │
-//                      │  └───────▶ cancelled ◀─ by hand ─┐│ │ └ outcome unknown, on_doubt: hold ▶ in_doubt
+//                      │  └───────▶ cancelled ◀─ operator ┐│ │ └ outcome unknown, on_doubt: hold ▶ in_doubt
 //                      │                                  ││ └── permanent error, or retries used up ▶ failed
-//                      └── failed try, release, snooze ───┼┘                                            │
-//                      ▲                                  └──────────────────────────────── by hand ────┤
-//                      └───────── opened again: a new generation (by hand, or by a repeat under `once`) ┘
+//                      └─ failed attempt, release, snooze ┼┘                                            │
+//                      ▲                                  └─────────────────────────────── operator ────┤
+//                      └──── opened again: a new generation (by an operator, or a repeat under `once`) ─┘
 //
 // A Run is an immutable snapshot: decide_*() makes the next one. Its head never changes and is shared.
 #pragma once
@@ -29,32 +29,33 @@ namespace latchkey {
 
 using RunId = Uuid;
 using Fingerprint = Digest;
-// Bytes of an input or result: kept and given back as they came.
+// Bytes of an input or result, stored and returned unchanged.
 using Bytes = std::string;
-// Names one call (a claim or an enqueue), so that the same call again (its reply was lost) recognises what it did. Nil:
-// the call has no name.
+// Identifies one call (a claim or an enqueue). A call that is sent again after a lost reply gets its own run back. Nil:
+// the call has no id.
 using ClaimId = Uuid;
 
-// Which owner: from one counter per store, drawn while the key is locked, so it only rises. Below 2^53. 0: never owned.
+// Identifies an owner. Drawn from one counter per store while the key is locked, so that it only rises. Below 2^53. 0:
+// the run has had no owner.
 enum class Fence : std::uint64_t {};
 
 // once: at most one success within the window. while_running: at most one open run. none: history only.
 enum class Guard : std::uint8_t { none, once, while_running };
-// What becomes of a run whose effect may or may not have happened.
+// The treatment of a run whose effect may have happened.
 enum class OnDoubt : std::uint8_t { rerun, hold };
-// Who starts the tries: the caller that claimed it, or a worker that takes it.
+// The party that starts the attempts: the caller that claimed the run, or a worker that takes it.
 enum class Origin : std::uint8_t { claimed, enqueued };
 // Runs that Latchkey makes itself are unique by origin in every state.
 enum class MadeBy : std::uint8_t { caller, latchkey };
-// What a predecessor that did not complete means for a run that waits for it.
+// The effect on a dependent of a predecessor that did not complete.
 enum class OnFailed : std::uint8_t { wait, skip, run, fail };
-// Whether the try that ended may have had its effect.
+// Whether the effect of the last attempt may have happened.
 enum class Effect : std::uint8_t { none, unknown };
 
 inline constexpr Duration kDefaultLease = std::chrono::seconds{60};
 inline constexpr Duration kDefaultWindow = std::chrono::hours{24};
 
-// What never changes about a run.
+// The part of a run that never changes.
 struct RunHead {
   RunId id;
   std::string tenant;
@@ -72,19 +73,19 @@ struct RunHead {
   Duration lease = kDefaultLease;
   Instant created_at;
   Bytes input;
-  std::string caller;  // who asked, for people
-  ClaimId claim;       // the call that made it
-  // Without a guard: key_hash is that of the call, so that the same call again finds what it made. Unlike `once` it has
-  // no window: it holds until the run is purged.
+  std::string caller;  // the name of the caller, for operators to read
+  ClaimId claim;       // the call that created the run
+  // Without a guard, key_hash may be the hash of the call, so that a repeated call finds its run. Unlike `once` this
+  // has no window: it applies until the run is purged.
   bool by_call = false;
 
-  // Whether the run is found by its key_hash.
+  // True if the run is found by its key_hash.
   bool guarded() const { return by_call || (!key.empty() && guard != Guard::none); }
 };
 
-// Why a run is queued: a settle that is repeated must recognise its own move. doubtful_try: a failed try whose effect
-// may have happened, under `rerun`.
-enum class QueuedBy : std::uint8_t { enqueue, failed_try, release, lease_end, reopen, doubtful_try };
+// The reason for which a run is queued, so that a repeated settle recognises its own effect. doubtful_attempt: the
+// effect of the failed attempt may have happened, under `rerun`.
+enum class QueuedBy : std::uint8_t { enqueue, failed_attempt, release, lease_end, reopen, doubtful_attempt };
 
 struct Queued {
   Instant due_at;
@@ -94,9 +95,9 @@ struct Queued {
 struct Running {
   Instant started_at;
   Instant lease_until;
-  ClaimId claim;                   // the call that won it
-  Uuid session;                    // the worker's life that took it; nil for claims
-  Duration lease = kDefaultLease;  // the owner's own: what a heartbeat that names none extends by
+  ClaimId claim;                   // the call that won the run
+  Uuid session;                    // the session of the worker that took the run; nil for claims
+  Duration lease = kDefaultLease;  // the owner's lease: a heartbeat without a lease extends by it
   bool cancel_requested = false;
   bool operator==(const Running&) const = default;
 };
@@ -123,7 +124,7 @@ struct Cancelled {
 };
 
 using State = std::variant<Queued, Running, InDoubt, Completed, Failed, Cancelled>;
-// The variant's alternatives in order; also what stores write.
+// The alternatives of State in their order. Stores write these numbers.
 enum class Status : std::uint8_t { queued, running, in_doubt, completed, failed, cancelled };
 
 std::string_view to_string(Status status);
@@ -138,16 +139,16 @@ struct Run {
   Origin origin = Origin::claimed;  // of this generation
   std::uint32_t generation = 1;
   std::uint32_t attempt = 0;         // in this generation, counted at claim
-  std::uint32_t attempts_max = 1;    // retries + 1, one more for each release; the retries of who opened the generation
-  std::uint32_t failures = 0;        // tries of this generation that failed and left it open: what delays go by
+  std::uint32_t attempts_max = 1;    // 1 + the retries of the request that opened it, one more for each release
+  std::uint32_t failures = 0;        // failed attempts that left this generation open; they determine the delay
   std::uint32_t attempts_total = 0;  // over all generations
   Fence fence{0};                    // the newest owner's
   Instant first_attempt_at;          // of this generation; epoch before the first
-  std::uint32_t waiting_for = 0;     // predecessors that have not ended as wanted
-  std::string last_error;            // message of the latest failed try
-  std::string last_error_code;       // the caller's own code for it
-  ClaimId opened_by;                 // the enqueue that opened this generation; nil: the first, or not by an enqueue
-  Uuid effect_key;                   // the run's id, unless a retry by hand asked for a fresh one
+  std::uint32_t waiting_for = 0;     // number of predecessors that still block this run
+  std::string last_error;            // message of the latest failed attempt
+  std::string last_error_code;       // its code, given by the owner
+  ClaimId opened_by;                 // the enqueue that opened this generation; nil: the first, or no enqueue
+  Uuid effect_key;                   // the run's id, unless an operator's retry requested a new one
   State state;
 
   const RunId& id() const { return head->id; }
@@ -158,9 +159,9 @@ struct Run {
   const T* as() const {
     return std::get_if<T>(&state);
   }
-  // When it was settled; epoch while it is open.
+  // The time at which the run was settled; epoch while it is open.
   Instant settled_at() const;
-  // Completed, under `once`, and its window is not over.
+  // True if the run completed under `once` and its window is not over.
   bool in_window(Instant now) const;
 };
 

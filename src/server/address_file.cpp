@@ -9,25 +9,25 @@
 #include <cstring>
 #include <filesystem>
 
-#include "store/sqlite/moved_mark.hpp"
+#include "store/sqlite/transfer_status.hpp"
 
 namespace latchkey {
 namespace {
 
-constexpr auto kPostPause = std::chrono::milliseconds{500};
+constexpr auto kCheckPause = std::chrono::milliseconds{500};
 
-struct flock whole_post(short type) {
+struct flock whole_file_lock(short type) {
   struct flock range{};
   range.l_type = type;
   range.l_whence = SEEK_SET;
   return range;
 }
 
-std::unexpected<Error> cannot_sign(const char* what, const std::string& path) {
+std::unexpected<Error> file_error(const char* what, const std::string& path) {
   return fail(Code::STORE_UNAVAILABLE, std::string("cannot ") + what + " " + path + ": " + std::strerror(errno));
 }
 
-bool is_post_at(int file, const std::string& path) {
+bool is_same_file(int file, const std::string& path) {
   struct stat ours{}, there{};
   return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
          ours.st_dev == there.st_dev;
@@ -39,7 +39,8 @@ std::string ServerAddressFile::path_in(const std::string& data_dir) { return dat
 
 ServerAddressFile::ServerAddressFile(const std::string& data_dir, std::string address)
     : path_(path_in(data_dir)), address_(std::move(address)) {
-  if (const auto kept = keep(); !kept) spdlog::warn("commands will not find this server: {}", to_string(kept.error()));
+  if (const auto written = ensure_written(); !written)
+    spdlog::warn("commands with this data folder will not find this server: {}", to_string(written.error()));
   thread_ = std::thread([this] { work(); });
 }
 
@@ -55,27 +56,27 @@ ServerAddressFile::~ServerAddressFile() {
 
 void ServerAddressFile::work() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kPostPause, [this] { return closing_; })) (void)keep();
+  while (!changed_.wait_for(lock, kCheckPause, [this] { return closing_; })) (void)ensure_written();
 }
 
-// Also puts it back where somebody removed it.
-Result<void> ServerAddressFile::keep() {
-  if (file_ >= 0 && is_post_at(file_, path_)) return {};
+// Also writes the file again if it was removed.
+Result<void> ServerAddressFile::ensure_written() {
+  if (file_ >= 0 && is_same_file(file_, path_)) return {};
   const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) return cannot_sign("open", path_);
-  struct flock range = whole_post(F_WRLCK);
+  if (file < 0) return file_error("open", path_);
+  struct flock range = whole_file_lock(F_WRLCK);
   if (::fcntl(file, F_OFD_SETLK, &range) != 0) {
     const bool is_taken = errno == EAGAIN || errno == EACCES;
-    const auto fault = cannot_sign("lock", path_);
+    const auto fault = file_error("lock", path_);
     ::close(file);
-    if (is_taken) return {};  // by another server, to which commands may speak as well
+    if (is_taken) return {};  // another server has the lock; commands may use that one
     return fault;
   }
   const bool written = ::ftruncate(file, 0) == 0 &&
                        ::pwrite(file, address_.data(), address_.size(), 0) == static_cast<ssize_t>(address_.size()) &&
                        ::fsync(file) == 0;
   if (!written) {
-    const auto fault = cannot_sign("write", path_);
+    const auto fault = file_error("write", path_);
     ::close(file);
     return fault;
   }
@@ -88,7 +89,7 @@ std::optional<ServerAddressFile::Found> ServerAddressFile::find(const std::strin
   const std::string path = path_in(data_dir);
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return errno == ENOENT || errno == ENOTDIR ? std::nullopt : std::optional(Found{});
-  struct flock range = whole_post(F_RDLCK);
+  struct flock range = whole_file_lock(F_RDLCK);
   const bool is_held = ::fcntl(file, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
   char text[512];
   const ssize_t size = is_held ? ::pread(file, text, sizeof text, 0) : 0;
@@ -104,7 +105,7 @@ Result<void> ServerAddressFile::remove(const std::string& data_dir) {
     return fail(Code::STORE_LOCKED,
                 "the server on PostgreSQL at " + *found->address + " has " + data_dir + " as its data folder");
   const std::string path = path_in(data_dir);
-  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return cannot_sign("remove", path);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return file_error("remove", path);
   return {};
 }
 
@@ -114,8 +115,8 @@ bool has_store_of_its_own(const std::string& data_dir) {
   if (!std::filesystem::exists(file, error)) return false;
   try {
     Database database(file, nullptr, Access::read);
-    return !find_moved_mark(database);
-  } catch (const std::exception&) {  // whatever it is, a command that opens it will say
+    return !find_transfer_status(database);
+  } catch (const std::exception&) {  // a command that opens the file reports the error
     return true;
   }
 }

@@ -27,7 +27,7 @@ bool sync_folder_of(const std::string& path) {
   return good;
 }
 
-// Written aside and then linked: the name never stands for half a token.
+// Writes a temporary file and links it, so that a file of this name always contains a whole token.
 Result<void> write_key(const std::string& path, const std::string& token) {
   const std::string draft = path + ".new";
   ::unlink(draft.c_str());
@@ -72,15 +72,15 @@ Result<void> ensure_admin_key(const std::string& path, Store& store, Random& ran
   warn_if_readable(path);
   const auto known = store.list_tokens();
   if (!known) return std::unexpected(known.error());
-  const auto kept = std::ranges::find(*known, parts->id, &TokenRecord::id);
-  if (kept != known->end()) {
-    const bool good = kept->secret_hash == parts->secret_hash && !kept->revoked_at &&
-                      (!kept->expires_at || store.now() < *kept->expires_at);
+  const auto record = std::ranges::find(*known, parts->id, &TokenRecord::id);
+  if (record != known->end()) {
+    const bool good = record->secret_hash == parts->secret_hash && !record->revoked_at &&
+                      (!record->expires_at || store.now() < *record->expires_at);
     if (!good) spdlog::warn("{} holds a token that is not valid; move it away and start again to get another", path);
     return {};
   }
-  TokenRecord record{std::string(parts->id), parts->secret_hash, "admin.key", Role::admin, {}, store.now()};
-  if (const auto added = store.add_token(record); !added) return std::unexpected(added.error());
+  TokenRecord added_record{std::string(parts->id), parts->secret_hash, "admin.key", Role::admin, {}, store.now()};
+  if (const auto added = store.add_token(added_record); !added) return std::unexpected(added.error());
   return {};
 }
 

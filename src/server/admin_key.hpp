@@ -9,8 +9,9 @@
 
 namespace latchkey {
 
-// Makes the file (0600, never over another one, synced) when it is missing, and has the store know its token. The file
-// comes first: a crash between the two is mended at the next start. A token that was revoked stays so.
+// Creates the file if it is missing (mode 0600, synced, never replacing a file), and adds its token to the store. The
+// file is written first: after a crash between the two steps the next start adds the token. A revoked token stays
+// revoked.
 Result<void> ensure_admin_key(const std::string& path, Store& store, Random& random);
 
 }  // namespace latchkey

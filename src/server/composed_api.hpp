@@ -1,5 +1,5 @@
-// ComposedApi: the API of a server, composed of its features. Each feature has a context and hands over its routes; a
-// new feature adds one member and one route group here. All parts outlive every call.
+// ComposedApi: the API of a server, composed of its features. Each feature has a context and provides its routes; a new
+// feature adds one member and one route group here. All parts outlive every call.
 #pragma once
 
 #include "api/dead_letter_routes.hpp"

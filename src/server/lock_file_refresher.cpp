@@ -21,12 +21,12 @@ LockFileRefresher::~LockFileRefresher() {
 }
 
 void LockFileRefresher::work() {
-  bool told = false;
+  bool was_failing = false;
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kPause, [this] { return closing_; })) {
-    const auto kept = lock_.keep();
-    if (!kept && !told) spdlog::error("the lock file cannot be put back: {}", to_string(kept.error()));
-    told = !kept;
+    const auto restored = lock_.restore_lock_file();
+    if (!restored && !was_failing) spdlog::error("cannot restore the lock file: {}", to_string(restored.error()));
+    was_failing = !restored;
   }
 }
 

@@ -1,5 +1,5 @@
-// LockFileRefresher: keeps a server's lock file where commands look for it, on a thread of its own. Twice a second:
-// until the file is back, commands wait for it.
+// LockFileRefresher: restores the lock file of a server when it was removed. It checks twice a second, on a thread of
+// its own; commands wait until the file is back.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@ namespace latchkey {
 
 class LockFileRefresher {
  public:
-  // The lock is nobody else's while this lives.
+  // No other thread may use the lock during the lifetime of this object.
   explicit LockFileRefresher(StoreLock& lock);
   ~LockFileRefresher();
 

@@ -44,7 +44,7 @@ TEST(Openapi, HasEveryRouteAndNoOther) {
   EXPECT_EQ(written, routed);
 }
 
-TEST(Openapi, SaysWhichRoutesAreOpen) {
+TEST(Openapi, MarksOpenRoutes) {
   for (const api::RouteSpec& route : routes()) {
     std::string method(route.method), path(route.path);
     std::ranges::transform(method, method.begin(), [](char c) { return static_cast<char>(c | 0x20); });

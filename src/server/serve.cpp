@@ -21,7 +21,7 @@ sigset_t stop_signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
-  // The terminal is gone: nobody can press Ctrl-C any more. Under nohup it is ignored, and stays so.
+  // SIGHUP means that the terminal is closed. Under nohup the signal is ignored, and stays ignored.
   struct sigaction hang_up{};
   sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
@@ -42,7 +42,7 @@ void log_to_stderr() {
   spdlog::set_default_logger(spdlog::stderr_color_mt("latchkey"));
 }
 
-void say_where_things_are(std::ostream& out, const Service& service, const ServeSettings& settings) {
+void print_banner(std::ostream& out, const Service& service, const ServeSettings& settings) {
   out << "Latchkey serves on " << service.url() << "\n"
       << "  store      " << service.store_name() << "\n"
       << "  data       " << settings.data_dir << "\n"
@@ -51,24 +51,24 @@ void say_where_things_are(std::ostream& out, const Service& service, const Serve
       << "Stop with Ctrl-C.\n"
       << std::flush;
   if (out) return;
-  spdlog::warn("where things are could not be written to stdout; it serves on {}", service.url());
+  spdlog::warn("cannot write the startup banner to stdout; serving on {}", service.url());
   out.clear();
 }
 
-// Commands beside a server on PostgreSQL find it by this, as they find one on SQLite by the store's lock.
-std::unique_ptr<ServerAddressFile> put_up_signpost(const ServeSettings& settings, const std::string& url) {
+// Commands find a server on PostgreSQL by the address file, and a server on SQLite by the store's lock file.
+std::unique_ptr<ServerAddressFile> write_address_file(const ServeSettings& settings, const std::string& url) {
   if (!pg::names_postgres(settings.store)) return nullptr;
   if (has_store_of_its_own(settings.data_dir) && !ServerAddressFile::find(settings.data_dir)) {
     spdlog::warn(
-        "{}/latchkey.db is a store of its own: commands with this data folder go on using it, not PostgreSQL, unless "
-        "they are told --server {}",
+        "{}/latchkey.db is a store of its own: commands with this data folder continue to use it, not PostgreSQL, "
+        "unless they get --server {}",
         settings.data_dir, url);
     return nullptr;
   }
   return std::make_unique<ServerAddressFile>(settings.data_dir, url);
 }
 
-// An embedded store in the folder of one on PostgreSQL would know nothing of what was done there.
+// An embedded store in the folder of a server on PostgreSQL would not have that server's runs.
 std::unexpected<Error> refuse_folder(const std::string& data_dir, const ServerAddressFile::Found& found) {
   if (found.address)
     return fail(Code::STORE_LOCKED,
@@ -84,21 +84,21 @@ std::unexpected<Error> refuse_folder(const std::string& data_dir, const ServerAd
 Result<void> serve(ServeSettings settings, std::ostream& out) {
   log_to_stderr();
   const sigset_t signals = stop_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts: they inherit it
-  signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files (ulimit -f): the store is full then, as on a full disk
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread starts, because threads inherit the mask
+  signal(SIGXFSZ, SIG_IGN);  // over the file size limit (ulimit -f) a write then fails, as on a full disk
   if (settings.store.empty())
     if (auto found = ServerAddressFile::find(settings.data_dir)) return refuse_folder(settings.data_dir, *found);
   StartupSignalGuard watch(signals);
   auto service = Service::start(settings);
   const auto early = watch.finish();
   if (!service) return std::unexpected(service.error());
-  if (settings.insecure_listen) spdlog::warn("listening without TLS: tokens and data can be read on the way");
-  auto signpost = early ? nullptr : put_up_signpost(settings, (*service)->url());
-  if (!early) say_where_things_are(out, **service, settings);
+  if (settings.insecure_listen) spdlog::warn("listening without TLS: others on the network can read tokens and data");
+  auto address_file = early ? nullptr : write_address_file(settings, (*service)->url());
+  if (!early) print_banner(out, **service, settings);
   const int signal = early ? *early : wait_for_signal();
-  spdlog::info("stopping: requests in flight are finished; a second signal ends it at once");
+  spdlog::info("stopping after the requests in flight; a second signal ends the process at once");
   std::thread([] { _exit(128 + wait_for_signal()); }).detach();
-  signpost.reset();
+  address_file.reset();
   (*service)->stop();
   spdlog::info("stopped by signal {}", signal);
   return {};

@@ -1,4 +1,4 @@
-// serve: what `latchkey serve` does.
+// serve: the command `latchkey serve`.
 #pragma once
 
 #include <ostream>
@@ -7,10 +7,11 @@
 
 namespace latchkey {
 
-// Serves until SIGINT, SIGTERM or, unless it is ignored, SIGHUP, then stops gracefully; a second signal ends the
-// process at once (exit code 130, 143 or 129). While it starts, the first one ends the process, with 0. Says on `out`
-// where things are, and logs to stderr. The error is what kept it from starting: see Service::start. Blocks those
-// signals in the calling thread and those it starts: call it from the only one.
+// Serves until SIGINT, SIGTERM or, unless it is ignored, SIGHUP, and then stops gracefully. A second signal ends the
+// process at once (exit code 130, 143 or 129). During startup the first signal ends the process with exit code 0.
+// Prints a banner with addresses and files to `out`, and logs to stderr. Returns the error that prevented the start:
+// see Service::start. The signals are blocked in the calling thread and in the threads it starts, so this must be
+// called while the process has one thread.
 Result<void> serve(ServeSettings settings, std::ostream& out);
 
 }  // namespace latchkey

@@ -12,7 +12,7 @@
 namespace latchkey {
 namespace {
 
-TEST(Listen, TakesAddressesAndPorts) {
+TEST(Listen, AcceptsAddressesAndPorts) {
   const auto at = parse_listen("127.0.0.1:7420");
   ASSERT_TRUE(at);
   EXPECT_EQ(at->address, "127.0.0.1");
@@ -48,7 +48,7 @@ class AdminKey : public ::testing::Test {
   const std::string path = folder.file("admin.key");
 };
 
-TEST_F(AdminKey, IsMadeOnce) {
+TEST_F(AdminKey, IsCreatedOnce) {
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
   const std::string first = token();
   EXPECT_TRUE(api::parse_token(first));
@@ -60,7 +60,7 @@ TEST_F(AdminKey, IsMadeOnce) {
   EXPECT_EQ(store->list_tokens()->size(), 1u);
 }
 
-TEST_F(AdminKey, IsMadeKnownToANewStore) {
+TEST_F(AdminKey, IsAddedToANewStore) {
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
   reopen("b.db");
   ASSERT_TRUE(ensure_admin_key(path, *store, random));
@@ -75,7 +75,7 @@ TEST_F(AdminKey, StaysRevoked) {
   EXPECT_TRUE(store->list_tokens()->at(0).revoked_at);
 }
 
-TEST_F(AdminKey, IsNeverWrittenOver) {
+TEST_F(AdminKey, IsNeverReplaced) {
   std::ofstream(path) << "something else\n";
   EXPECT_FALSE(ensure_admin_key(path, *store, random));
   EXPECT_EQ(token(), "something");

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "api/token_keeper.hpp"
+#include "api/token_refresher.hpp"
 #include "engine/maintenance_thread.hpp"
 #include "http/server.hpp"
 #include "migrate/open_postgres.hpp"
@@ -28,12 +28,12 @@ Result<void> make_folder(const std::string& path) {
   const fs::path parent = fs::absolute(path).parent_path();
   fs::create_directories(parent, error);
   if (::mkdir(path.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(path, error))) return {};
-  return fail(Code::STORE_UNAVAILABLE, "cannot make the data directory " + path + ": " + std::strerror(errno));
+  return fail(Code::STORE_UNAVAILABLE, "cannot create the data directory " + path + ": " + std::strerror(errno));
 }
 
 }  // namespace
 
-// In the order in which they need each other; destroyed from the last to the first.
+// In the order of their dependencies. The last part is destroyed first.
 struct Service::Parts {
   explicit Parts(Clock* other) : clock(other ? *other : system_clock) {}
 
@@ -45,25 +45,25 @@ struct Service::Parts {
   std::unique_ptr<Store> store;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ComposedApi> api;
-  std::unique_ptr<api::TokenKeeper> token_keeper;
-  std::unique_ptr<MaintenanceThread> tending;
+  std::unique_ptr<api::TokenRefresher> token_refresher;
+  std::unique_ptr<MaintenanceThread> maintenance;
   std::unique_ptr<http::Server> server;
-  std::unique_ptr<LockFileRefresher> keeper;
+  std::unique_ptr<LockFileRefresher> lock_refresher;
 
   void stop() {
     if (store) store->begin_shutdown();
-    // Many reads may be waiting for a remote database; do not serve them all before the end.
+    // Many reads may wait for a remote database. They are refused, because running them would delay the stop.
     if (api && store && store->reads_block()) api->services.blocking_pool.refuse_all();
     if (api) api->waiters.close();  // otherwise the HTTP server would wait for their requests
     server.reset();
     if (api) api->services.blocking_pool.close();
-    token_keeper.reset();
-    if (tending) tending->stop();
+    token_refresher.reset();
+    if (maintenance) maintenance->stop();
     store.reset();
-    tending.reset();
+    maintenance.reset();
     api.reset();
     engine.reset();
-    keeper.reset();
+    lock_refresher.reset();
     lock.reset();
   }
 };
@@ -86,7 +86,7 @@ Result<std::unique_ptr<Service>> Service::start_with(const ServeSettings& settin
   if (!at->is_loopback && !settings.insecure_listen)
     return fail(Code::INVALID_ARGUMENT, "listening on " + settings.listen +
                                             " would show tokens and data to the network, as there is no TLS: put a "
-                                            "proxy in front, or say --insecure-listen");
+                                            "proxy in front, or use --insecure-listen");
   std::unique_ptr<Service> service(new Service(clock));
   if (const auto opened = service->open(settings); !opened) return std::unexpected(opened.error());
   if (const auto listening = service->listen(settings, *at); !listening) return std::unexpected(listening.error());
@@ -107,7 +107,7 @@ Result<void> Service::open_sqlite(const ServeSettings& settings) {
   return {};
 }
 
-// Many servers may share it: there is nothing to lock.
+// Several servers may share the database, so nothing is locked.
 Result<void> Service::open_postgres(const ServeSettings& settings) {
   store_name_ = pg::describe(settings.store).value_or("postgres://");
   auto store = migrate::open_postgres({.url = settings.store}, parts_->clock, parts_->random);
@@ -145,19 +145,19 @@ Result<void> Service::listen(const ServeSettings& settings, const ListenAddress&
   return {};
 }
 
-// Not before the port is ours: a start that fails leaves no token in a database that others share.
+// Runs after the port is bound, so that a failed start leaves no token in a shared database.
 Result<void> Service::begin(const ServeSettings& settings) {
   admin_key_file_ = (fs::path(settings.data_dir) / "admin.key").string();
   if (auto known = ensure_admin_key(admin_key_file_, *parts_->store, parts_->random); !known) return known;
   if (auto known = parts_->api->services.tokens.refresh(); !known) return known;
-  // Others may share the store.
+  // A remote store may be shared with other servers.
   if (parts_->store->reads_block())
-    parts_->token_keeper = std::make_unique<api::TokenKeeper>(parts_->api->services.tokens);
+    parts_->token_refresher = std::make_unique<api::TokenRefresher>(parts_->api->services.tokens);
   parts_->server->serve();
-  parts_->tending = std::make_unique<MaintenanceThread>(*parts_->engine);
+  parts_->maintenance = std::make_unique<MaintenanceThread>(*parts_->engine);
   if (!parts_->lock) return {};
   if (auto announced = parts_->lock->announce(url_); !announced) return announced;
-  parts_->keeper = std::make_unique<LockFileRefresher>(*parts_->lock);
+  parts_->lock_refresher = std::make_unique<LockFileRefresher>(*parts_->lock);
   return {};
 }
 

@@ -1,9 +1,9 @@
-// Service: a running server. Builds, owns, starts and stops: store lock, store, engine, tending, API, HTTP. The only
-// place that names a back end.
+// Service: a running server. It creates, owns, starts and stops the store lock, store, engine, maintenance, API and
+// HTTP server. No other code of the server names a back end.
 //
-// start() returns when it serves. stop() lets requests in flight be answered, then writes what is to be written behind,
-// then closes the store and lets its lock go; a second call does nothing. A store elsewhere that says nothing holds it
-// up for a few seconds only. One thread at a time.
+// start() returns when the server accepts requests. stop() finishes the requests in flight, writes the pending counts,
+// closes the store and releases its lock; a second call does nothing. A remote store that does not respond delays
+// stop() by a few seconds at most. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ namespace latchkey {
 
 class Service {
  public:
-  // STORE_LOCKED when another process owns the store, LISTEN_FAILED, INVALID_ARGUMENT, USAGE for a store that is none,
-  // STORE_UNAVAILABLE, STORE_FORMAT.
+  // Errors: STORE_LOCKED when another process owns the store, LISTEN_FAILED, INVALID_ARGUMENT, USAGE for an invalid
+  // `store`, STORE_UNAVAILABLE, STORE_FORMAT.
   static Result<std::unique_ptr<Service>> start(const ServeSettings& settings);
-  // With another clock, which must outlive it.
+  // Uses another clock, which must outlive the service.
   static Result<std::unique_ptr<Service>> start(const ServeSettings& settings, Clock& clock);
   ~Service();
   Service(const Service&) = delete;
@@ -34,7 +34,7 @@ class Service {
   // The file, or the URL without its password.
   const std::string& store_name() const { return store_name_; }
   const std::string& admin_key_file() const { return admin_key_file_; }
-  // For tests that need runs the API cannot make.
+  // For tests that need runs which the API cannot create.
   Engine& engine();
   // Every route that the server serves.
   std::vector<api::RouteSpec> routes() const;

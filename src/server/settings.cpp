@@ -17,14 +17,14 @@ std::unexpected<Error> wrong(std::string_view text) {
 std::unexpected<Error> wrong_store(std::string_view what) {
   return fail(Code::USAGE,
               "the store " + std::string(what) +
-                  " is neither sqlite:FILE nor postgres://…: say --store postgres://USER@HOST/DATABASE, "
+                  " is neither sqlite:FILE nor postgres://…: use --store postgres://USER@HOST/DATABASE, "
                   "or --store sqlite:FILE or a path; without --store it is latchkey.db in the data folder");
 }
 
 constexpr std::string_view kSmall = "abcdefghijklmnopqrstuvwxyz";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+";
 
-// host=… dbname=…, as libpq takes it.
+// True for a libpq connection string, host=… dbname=….
 bool looks_like_settings(std::string_view store) {
   store.remove_prefix(std::min(store.find_first_not_of(" \t\n'\""), store.size()));
   const std::size_t name = std::min(store.find_first_not_of(std::string(kSmall) + "_"), store.size());

@@ -1,8 +1,8 @@
-// StartupSignalGuard: ends the process when a signal comes while a server starts. To start may take as long as somebody
-// else likes (a database that says nothing, another server that sets up the schema), and cannot be broken off; but
-// nothing is lost when it is: what it does is kept as a whole or not at all.
+// StartupSignalGuard: ends the process when a signal comes while a server starts. A start may block for a long time (a
+// database that does not respond, another server that sets up the schema) and cannot be cancelled. Ending the process
+// is safe, because every change of a start is one transaction.
 //
-// A start that is over a moment later goes its way: then the server is stopped as ever, and leaves nothing behind.
+// If the start finishes within kMoment after the signal, the process is not ended; the server then stops normally.
 #pragma once
 
 #include <csignal>
@@ -17,13 +17,14 @@ class StartupSignalGuard {
  public:
   static constexpr Duration kMoment = std::chrono::seconds{1};
 
-  // These must be blocked, in every thread.
+  // The signals must be blocked in every thread.
   explicit StartupSignalGuard(const sigset_t& signals);
   ~StartupSignalGuard() { finish(); }
   StartupSignalGuard(const StartupSignalGuard&) = delete;
   StartupSignalGuard& operator=(const StartupSignalGuard&) = delete;
 
-  // It has started, or will not. The signal that came meanwhile; the next ones are for the caller.
+  // Ends the guard after the start has succeeded or failed. Returns the signal that came meanwhile, if any. Later
+  // signals are left to the caller.
   std::optional<int> finish();
 
  private:

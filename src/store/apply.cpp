@@ -10,13 +10,13 @@
 namespace latchkey {
 namespace {
 
-// Nothing guards it, but its call has a name.
+// True for a request without a guarded key that has a claim id: a repeat is recognised by the claim id.
 bool is_by_call(const auto& request) {
   return (request.key.empty() || request.guard == Guard::none) && !request.claim.is_nil() &&
          !LK_SEEDED(call_without_key_forgotten);
 }
 
-// What the run is found by. A call's hash has four parts, a key's three: they never meet.
+// The hash of the claim id has four parts, the hash of a key three, so the two cannot be equal.
 Digest hash_of(const auto& request) {
   if (!is_by_call(request)) return request.key_hash;
   const auto* name = reinterpret_cast<const char*>(request.claim.bytes.data());
@@ -28,7 +28,7 @@ Digest hash_of(const auto& request) {
       .finish();
 }
 
-// A call is the same only with the same input. Not with the same key, which may have been built from the time.
+// A repeat by claim id must have the same input. The key is not compared: it may have been built from the time.
 std::optional<Fingerprint> fingerprint_of(const auto& request) {
   if (is_by_call(request)) return thread_sha256().add_prefixed(request.input).finish();
   return request.guard == Guard::once ? request.fingerprint : std::nullopt;
@@ -77,10 +77,10 @@ std::optional<Run> find_for(Applying with, const std::optional<std::string>& ten
   return run;
 }
 
-// Writes one change, with its dead letter if it failed for good.
+// Writes one change, and the dead letter of a run that has now failed.
 std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after) {
   with.tables.update(before, after);
-  // A later generation waits for its own predecessors alone.
+  // A later generation must not wait for the predecessors of this one.
   if (before.waiting_for > 0 && after.is_settled()) with.tables.remove_waits_of(after.id());
   const auto* failed = after.as<Failed>();
   if (!failed || before.as<Failed>()) return std::nullopt;
@@ -88,7 +88,7 @@ std::optional<Uuid> write_one(Applying with, const Run& before, const Run& after
   return with.tables.add_dead_letter(after);
 }
 
-// What a settled run means for those that wait for it, and theirs in turn.
+// Releases or ends the runs that wait for a settled run, and the dependents of those that it ends.
 void release_dependents(Applying with, const Run& settled) {
   std::vector<Run> ended;
   Run predecessor;
@@ -97,7 +97,7 @@ void release_dependents(Applying with, const Run& settled) {
       const auto dependent = with.tables.find(id);
       if (!dependent) continue;
       auto next = decide_predecessor(*dependent, *each, with.now);
-      if (!next && dependent->is_open() && dependent->waiting_for > 0) continue;  // goes on waiting
+      if (!next && dependent->is_open() && dependent->waiting_for > 0) continue;  // it waits for other predecessors
       with.tables.remove_wait(each->id(), id);
       if (!next) continue;
       write_one(with, *dependent, *next);
@@ -109,14 +109,15 @@ void release_dependents(Applying with, const Run& settled) {
   }
 }
 
-// Writes a change with all that follows from it: the dead letter, and what waited for this run.
+// Writes a change, its dead letter, and the changes of the run's dependents.
 std::optional<Uuid> write(Applying with, const Run& before, const Run& after) {
   const auto dead_letter = write_one(with, before, after);
   if (after.is_settled() && with.tables.has_waits()) release_dependents(with, after);
   return dead_letter;
 }
 
-// Time first: the run as it is by now, kept so. What is then answered does not depend on the sweeper's having come by.
+// Applies the run's deadline, if it has passed, and writes the result. The reply to a request must not depend on
+// whether the sweep has run already.
 Run pass_time(Applying with, Run run) {
   auto ended = decide_deadline(run, with.now);
   if (!ended) return run;
@@ -124,7 +125,7 @@ Run pass_time(Applying with, Run run) {
   return *std::move(ended);
 }
 
-// The runs that `after` names, each once.
+// The runs that `after` names, without repetitions.
 Result<std::vector<Run>> find_predecessors(Applying with, const EnqueueRequest& request) {
   std::vector<Run> found;
   for (const RunId& id : request.after) {
@@ -136,8 +137,8 @@ Result<std::vector<Run>> find_predecessors(Applying with, const EnqueueRequest& 
   return found;
 }
 
-// Writes a queued run (a new one, or `before` opened again) that waits for those of its predecessors that have not
-// ended as wanted. Gives the run as it then is.
+// Writes a queued run (a new one, or `before` opened again). It waits for each predecessor that has not ended as
+// required. Returns the run with its final state.
 Run start_waiting(Applying with, Run queued, const Run* before, const std::vector<Run>& predecessors) {
   queued.waiting_for = static_cast<std::uint32_t>(predecessors.size());
   if (before) {
@@ -166,7 +167,7 @@ bool has_open_dependent(Applying with, RunId id) {
   return false;
 }
 
-// The call that makes a follow-up: its settle may be repeated.
+// The claim id of a follow-up. It is derived, so that a repeated settle finds the same follow-up.
 ClaimId name_follow_up(const Run& parent, std::size_t position) {
   const Digest digest =
       thread_sha256().add_prefixed(to_string(parent.id())).add_prefixed(std::to_string(position)).finish();
@@ -175,8 +176,8 @@ ClaimId name_follow_up(const Run& parent, std::size_t position) {
   return id;
 }
 
-// A follow-up without a key gets its own: unique by the run that made it and its place, whatever becomes of it. One
-// with a key stands under that key like any other request, in the tenant of the run that made it.
+// Completes the request of a follow-up. A follow-up without a key gets one from its parent's id and its position. A
+// follow-up with a key is an ordinary request for that key, in the tenant of its parent.
 EnqueueRequest own_key(EnqueueRequest follow_up, const Run& parent, std::size_t position) {
   follow_up.tenant = parent.head->tenant;
   if (follow_up.key.empty()) {
@@ -193,7 +194,7 @@ EnqueueRequest own_key(EnqueueRequest follow_up, const Run& parent, std::size_t 
   return follow_up;
 }
 
-// What stands of a completion that was settled before.
+// The replies for the follow-ups of a completion that was settled before.
 std::vector<EnqueueReply> find_follow_ups(Applying with, const Run& parent, const Ending& ending) {
   std::vector<EnqueueReply> found;
   const auto* complete = std::get_if<Complete>(&ending);
@@ -202,12 +203,12 @@ std::vector<EnqueueReply> find_follow_ups(Applying with, const Run& parent, cons
     std::optional<Run> latest = find_latest(with, request);
     if (latest) latest = pass_time(with, *std::move(latest));
     EnqueueDecision decision = decide_enqueue(latest, request, with.now);
-    if (auto* stands = std::get_if<KeepExisting>(&decision)) found.push_back(std::move(stands->reply));
+    if (auto* existing = std::get_if<UseExisting>(&decision)) found.push_back(std::move(existing->reply));
   }
   return found;
 }
 
-// Whether this very call holds the key that it had a moment ago.
+// True if this call (by its claim id) already has the run of its previous key.
 bool is_made_before(Applying with, const ClaimRequest& request) {
   if (request.key_before.empty() || request.claim.is_nil() || request.guard == Guard::none) return false;
   const auto run =
@@ -258,20 +259,21 @@ ClaimReply apply_claim(Applying with, const ClaimRequest& request) {
 EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
   std::optional<Run> latest = find_latest(with, request);
   if (is_another_call(latest, request)) return Mismatch{latest->id()};
-  // Time first: the answer is the same whether the sweeper has come by or not.
+  // Deadlines first: the reply must not depend on whether the sweep has run already.
   const std::optional<Run> ended = latest ? decide_deadline(*latest, with.now) : std::nullopt;
   EnqueueDecision decision = decide_enqueue(ended ? ended : latest, request, with.now);
-  auto* stands = std::get_if<KeepExisting>(&decision);
-  if (stands && std::holds_alternative<Mismatch>(stands->reply)) return std::move(stands->reply);
-  auto predecessors = stands ? Result<std::vector<Run>>{} : find_predecessors(with, request);
+  auto* existing = std::get_if<UseExisting>(&decision);
+  if (existing && std::holds_alternative<Mismatch>(existing->reply)) return std::move(existing->reply);
+  auto predecessors = existing ? Result<std::vector<Run>>{} : find_predecessors(with, request);
   if (!predecessors) return predecessors.error();
   if (ended) {
     write(with, *latest, *ended);
     latest = ended;
   }
-  if (stands) return std::move(stands->reply);
+  if (existing) return std::move(existing->reply);
   if (auto* reopened = std::get_if<Reopen>(&decision)) {
-    std::erase_if(*predecessors, [&](const Run& run) { return run.id() == latest->id(); });  // not for itself
+    std::erase_if(*predecessors,
+                  [&](const Run& run) { return run.id() == latest->id(); });  // a run does not wait for itself
     return Enqueued{start_waiting(with, std::move(reopened->next), &*latest, *predecessors), false};
   }
   auto head = make_head(request, with.tables.next_id(with.now), with.now);
@@ -284,14 +286,14 @@ EnqueueReply apply_enqueue(Applying with, const EnqueueRequest& request) {
 
 namespace {
 
-// Takes some of those that are ready. False when one that is late could not be ended: others may wait behind it.
+// Takes ready jobs. Returns false if a job past its retry total could not be ended: other ready jobs may follow it.
 bool take_ready(Applying with, const TakeRequest& request, std::vector<Taken>& taken) {
   bool is_done = true;
   for (const RunId& id : with.tables.ready(request, with.now)) {
     if (taken.size() == request.limit) break;
     const auto run = with.tables.find(id);
     LK_ASSERT(run);
-    if (const auto late = decide_deadline(*run, with.now)) {  // no retry starts after its total
+    if (const auto late = decide_deadline(*run, with.now)) {  // no retry starts after the retry total
       is_done &= with.tables.try_isolated(id, [&] { write(with, *run, *late); });
       continue;
     }
@@ -348,12 +350,12 @@ SettleReply apply_settle(Applying with, const SettleRequest& request) {
 MoveReply apply_move(Applying with, const MoveRequest& request) {
   auto run = find_for(with, request.tenant, request.id);
   if (!run) return Error{Code::NOT_FOUND, "no such run"};
-  if (!LK_SEEDED(move_before_time)) run = pass_time(with, *std::move(run));
+  if (!LK_SEEDED(action_before_deadline)) run = pass_time(with, *std::move(run));
   const Uuid fresh = make_uuid_v7(with.now, with.random.next(), with.random.next());
   MoveDecision decision = decide_move(*run, request.move, fresh, with.now);
   if (decision.refused) return *decision.refused;
   if (!decision.next) return Moved{*run, false};
-  // Opened again or, where success holds the key, completed after all: it takes its key.
+  // A run that is opened again takes its key. So does one that is resolved as completed under `once`.
   const bool done = decision.next->as<Completed>() && run->head->guard == Guard::once;
   const bool takes_key = run->is_settled() && (decision.next->is_open() || done);
   if (takes_key && run->head->guarded()) {
@@ -361,7 +363,7 @@ MoveReply apply_move(Applying with, const MoveRequest& request) {
     const auto latest = with.tables.find_latest({head.tenant, head.function, head.key, head.key_hash});
     if (latest && latest->id() != run->id() && (latest->is_open() || latest->in_window(with.now)))
       return Error{Code::MOVE_REFUSED, "the key belongs to a newer run: " + to_string(latest->id())};
-    // Also when the key's newer run was purged: the key is this run's again.
+    // Also if the newer run of the key was purged.
     if (!latest || latest->id() != run->id()) with.tables.set_latest_run_of_key(*run);
   }
   write(with, *run, *decision.next);
@@ -387,15 +389,16 @@ Swept apply_sweep(Applying with, std::uint32_t limit) {
 
 Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit) {
   Swept swept;
-  // Nothing is settled before it is made: younger runs need not be looked at.
-  const Duration kept = std::min({retention.done, retention.failed, with.now.time_since_epoch()});
-  const PurgeSlice slice = with.tables.purge_candidates(with.now - kept, limit);
+  // A run is settled after it was created, so runs younger than the retention need no check.
+  const Duration retained = std::min({retention.done, retention.failed, with.now.time_since_epoch()});
+  const PurgeSlice slice = with.tables.purge_candidates(with.now - retained, limit);
   for (const Run& run : slice.runs) {
     if (!may_purge(run, retention, with.now)) continue;
     bool is_gone = false;
     const bool is_done = with.tables.try_isolated(run.id(), [&] {
-      const bool unread = with.tables.has_unread_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
-      if (unread || has_open_dependent(with, run.id())) return;
+      const bool is_needed =
+          with.tables.has_unacknowledged_dead_letter(run.id()) && !LK_SEEDED(purge_ignores_dead_letter);
+      if (is_needed || has_open_dependent(with, run.id())) return;
       for (const RunId& dependent : with.tables.dependents(run.id())) with.tables.remove_wait(run.id(), dependent);
       with.tables.erase_members(run.id());
       with.tables.erase(run);

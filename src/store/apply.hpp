@@ -1,4 +1,5 @@
-// Commands applied to tables: decide, then write. One function per verb of the store; no policy of its own.
+// Applies commands to tables: each function decides with model/decide.hpp, then writes. One function per verb of the
+// store.
 #pragma once
 
 #include "base/random.hpp"
@@ -6,15 +7,15 @@
 
 namespace latchkey {
 
-// What a command is applied with. `now` is the store's clock, read once per batch.
+// The context of a command. `now` is the store's clock, read once per batch.
 struct Applying {
   Tables& tables;
   Random& random;
   Instant now;
 };
 
-// What the key, or the named call, of a request is found by; none where nothing is looked up. For stores that read
-// ahead.
+// The hash under which a request's run is looked up: of its key, or of its claim id if it has no guarded key. None
+// where no run is looked up. For stores that read ahead.
 std::optional<Digest> lookup_hash(const ClaimRequest& request);
 std::optional<Digest> lookup_hash(const EnqueueRequest& request);
 
@@ -24,8 +25,8 @@ std::vector<Taken> apply_take(Applying with, const TakeRequest& request);
 ExtendReply apply_extend(Applying with, const ExtendRequest& request);
 SettleReply apply_settle(Applying with, const SettleRequest& request);
 MoveReply apply_move(Applying with, const MoveRequest& request);
-// apply_letters.cpp
-std::optional<LetterMoved> apply_letter_move(Applying with, const LetterMove& wish);
+// apply_dead_letters.cpp
+std::optional<DeadLetterActionReply> apply_dead_letter_action(Applying with, const DeadLetterActionRequest& request);
 Swept apply_sweep(Applying with, std::uint32_t limit);
 Swept apply_purge(Applying with, const Retention& retention, std::uint32_t limit);
 

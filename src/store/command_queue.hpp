@@ -1,4 +1,5 @@
-// CommandQueue: commands wait here until the committer takes all of them at once. Any number of pushers, one taker.
+// CommandQueue: the queue of a writer, which takes all queued commands at once. Any number of threads may push; one
+// thread takes.
 #pragma once
 
 #include <condition_variable>
@@ -13,19 +14,19 @@ namespace latchkey {
 template <class Command>
 class CommandQueue {
  public:
-  // False once closed: the command was not taken in.
+  // False if the queue is closed: the command was not queued.
   bool push(Command& command) {
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return false;
       waiting_.push_back(std::move(command));
-      if (waiting_.size() > 1) return true;  // the taker has been woken, or is at work
+      if (waiting_.size() > 1) return true;  // the writer was woken by the first command, or is busy
     }
     ready_.notify_one();
     return true;
   }
 
-  // All that waits, after waiting for at least one. False when closed and drained.
+  // Waits for at least one command and takes all. False when the queue is closed and empty.
   bool take_all(std::vector<Command>& into) {
     std::unique_lock lock(mutex_);
     ready_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
@@ -33,7 +34,7 @@ class CommandQueue {
     return !into.empty();
   }
 
-  // The same, but gives up waiting after a while; then there may be none.
+  // The same, but returns after `span` even without a command.
   bool take_within(std::vector<Command>& into, Duration span) {
     std::unique_lock lock(mutex_);
     ready_.wait_for(lock, span, [&] { return closed_ || !waiting_.empty(); });
@@ -41,13 +42,13 @@ class CommandQueue {
     return !closed_ || !into.empty();
   }
 
-  // All that waits now, perhaps nothing.
-  void take_waiting(std::vector<Command>& into) {
+  // Takes all commands without waiting; there may be none.
+  void take_queued(std::vector<Command>& into) {
     const std::lock_guard lock(mutex_);
     into.swap(waiting_);
   }
 
-  // Those that were taken and are still to be done: before what came since.
+  // Puts taken commands back, in front of those that were queued since.
   void give_back(std::vector<Command> commands) {
     {
       const std::lock_guard lock(mutex_);

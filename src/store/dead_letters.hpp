@@ -1,4 +1,4 @@
-// Dead letters: groups of runs that failed for good, and the actions of people on them.
+// Dead letters: groups of permanently failed runs, and the operator actions on them.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct DeadLetter {
   std::optional<Instant> acknowledged_at;
   std::string acknowledged_by;
 };
-// An action of a person on a member. A member has at most one of each kind; the first one stays.
+// An operator action on a member. A member has at most one of each kind; a later one does not replace it.
 enum class StepKind : std::uint8_t { retried, completed, failed };
 std::string_view to_string(StepKind kind);
 struct MemberStep {
@@ -46,7 +46,7 @@ struct DeadLetterMember {
   std::vector<MemberStep> steps;  // in the order of StepKind
 };
 
-// Orders the members of an entry: by the run's counter, then by generation.
+// The order of the members of an entry: by the counter in the run's id, then by generation.
 struct MemberPosition {
   std::uint64_t counter = 0;
   std::uint32_t generation = 0;
@@ -56,9 +56,9 @@ struct MemberPosition {
 MemberPosition position_of(const DeadLetterMember& member);
 
 // Retries or resolves members of an entry: RetryByHand, ResolveCompleted or ResolveFailed.
-struct LetterMove {
+struct DeadLetterActionRequest {
   std::optional<std::string> tenant;  // none: any
-  Uuid letter;
+  Uuid dead_letter;
   std::vector<RunId> runs;  // empty: all, a slice per call
   Move move;
   std::string by;
@@ -66,14 +66,14 @@ struct LetterMove {
   std::string cursor;  // `next` of the previous slice
   std::uint32_t limit = 200;
 };
-struct MemberMoved {
+struct MemberActionReply {
   RunId run;
   bool changed = false;  // false and not refused: the run was in that state already
-  std::optional<Error>
-      refused;  // MOVE_REFUSED, also for a run that was reopened since; NOT_FOUND: no member, or purged
+  // MOVE_REFUSED, also for a run that was opened again since; NOT_FOUND for a run that is no member or was purged.
+  std::optional<Error> refused;
 };
-struct LetterMoved {
-  std::vector<MemberMoved> members;
+struct DeadLetterActionReply {
+  std::vector<MemberActionReply> members;
   std::string next;  // empty at the end
 };
 

@@ -1,4 +1,5 @@
-// Suppressed duplicates: why did it not run? A run keeps a count by reason and the latest callers.
+// Suppressed duplicates: the requests that did not run because of the key's existing run. Each run has a count by
+// reason and the latest callers.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ struct Duplicates {
   std::vector<DuplicateCaller> latest;  // at most kLatestDuplicates, newest last
 };
 
-// What was seen of one run since the last note.
+// The suppressed duplicates of one run since the last note.
 struct DuplicateNote {
   RunId run;
   Duplicates seen;

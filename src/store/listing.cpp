@@ -66,8 +66,8 @@ std::optional<MemberPosition> read_position(std::string_view cursor) {
   return MemberPosition{*counter, static_cast<std::uint32_t>(*generation)};
 }
 
-std::string write_position(const MemberPosition& place) {
-  return write_cursor(place.counter) + "." + write_cursor(place.generation);
+std::string write_position(const MemberPosition& position) {
+  return write_cursor(position.counter) + "." + write_cursor(position.generation);
 }
 
 DeadLetterMember describe_member(const Run& failed) {

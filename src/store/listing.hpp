@@ -1,4 +1,4 @@
-// Pieces of listing and dead letters that every embedded back end shares.
+// Functions for lists and dead letters that the embedded back ends share.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,25 @@
 
 namespace latchkey {
 
-// Whether a run belongs on the query's page, cursor and limit aside.
+// True if the run matches the query's filters. Cursor and limit are not considered.
 bool is_listed(const Run& run, const ListQuery& query);
-// The run as a page shows it that is without payloads.
+// The run without its input and result.
 Run without_payloads(Run run);
-// How many bytes of them it has.
+// The bytes of its input and result.
 std::size_t payload_bytes(const Run& run);
-// Whether no other run goes on a page that has some and so many bytes of payloads.
+// True if the page is full: it has the query's number of runs, or at least one run and `bytes` reach the limit.
 bool is_full(const Page& page, std::size_t bytes, const ListQuery& query);
-// A cursor says: go on below this counter. An empty one starts at the newest. Ask is_cursor() first.
+// A cursor is the counter below which a list continues; an empty one starts at the newest run. read_cursor() requires
+// is_cursor().
 bool is_cursor(std::string_view cursor);
 std::uint64_t read_cursor(std::string_view cursor);
 std::string write_cursor(std::uint64_t counter);
-// INVALID_ARGUMENT, for a cursor that is none of ours.
+// INVALID_ARGUMENT for a text that is not a cursor.
 Error bad_cursor();
-// The same for a place among a dead letter's members: an empty one starts before the first, none is ours otherwise.
+// The same for a position among the members of a dead letter. An empty cursor starts before the first member; none for
+// a text that is not a cursor.
 std::optional<MemberPosition> read_position(std::string_view cursor);
-std::string write_position(const MemberPosition& place);
+std::string write_position(const MemberPosition& position);
 
 DeadLetterMember describe_member(const Run& failed);
 DeadLetter open_entry(Uuid id, const Run& failed);

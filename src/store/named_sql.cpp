@@ -18,7 +18,7 @@ std::string_view trim(std::string_view line) {
   return from == line.npos ? std::string_view() : line.substr(from, line.find_last_not_of(' ') + 1 - from);
 }
 
-// The texts as they are written, but for their comments and the ends of their lines.
+// Adds the file's texts, without comments and line ends.
 void split(std::string_view file, NamedSql::Texts& into) {
   std::string* text = nullptr;  // none before the first name
   while (!file.empty()) {
@@ -36,7 +36,8 @@ void split(std::string_view file, NamedSql::Texts& into) {
   }
 }
 
-// Moves them from `raw` to `done`, each behind those that it names: one that contains itself finds itself in neither.
+// Moves the texts from `raw` to `done`, each after the texts that it names. A text that contains itself is in neither
+// map when its own name is looked up, so it is refused.
 class Expansion {
  public:
   Expansion(NamedSql::Texts raw, NamedSql::Texts& done) : raw_(std::move(raw)), done_(done) {

@@ -1,10 +1,9 @@
-// NamedSql: the statements of .sql files, by name. In a file each begins with a line `-- name: xyz`; all other lines of
-// comment are for its readers. `{xyz}` stands for the text of that name, in whichever of the files it is: a list of
-// columns, say, that several statements share.
+// NamedSql: the statements of .sql files, by name. In a file, each statement begins with a line `-- name: xyz`; all
+// other comment lines are ignored. `{xyz}` is replaced by the text of that name, from any of the files: for example a
+// list of columns that several statements share.
 //
-// All is put together once, each text on one line, without its comments. What is named twice, and what names a text
-// that is not there or contains itself, is a broken invariant: no file that has such a thing passes its first test.
-// Afterwards nothing of it changes: it may be read from any thread.
+// The constructor assembles all texts, each on one line and without comments. A name that is used twice or is unknown,
+// and a text that contains itself, are broken invariants. Afterwards the texts do not change; any thread may read them.
 #pragma once
 
 #include <functional>
@@ -20,7 +19,7 @@ class NamedSql {
   using Texts = std::map<std::string, std::string, std::less<>>;
 
   explicit NamedSql(std::initializer_list<std::string_view> files);
-  // There must be one. It lives as long as this.
+  // An unknown name is a broken invariant. The text lives as long as this object.
   const std::string& find(std::string_view name) const;
   const Texts& all() const { return texts_; }
 

@@ -31,7 +31,7 @@ class OperatorStore {
                                                         const std::string& actor) = 0;
   // Retries or resolves members, each on its own. All of one slice is one transaction, which also records the actor and
   // the time. A repeat changes nothing. None when the tenant has no such entry.
-  virtual Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) = 0;
+  virtual Result<std::optional<DeadLetterActionReply>> act_on_dead_letter(const DeadLetterActionRequest& request) = 0;
 };
 
 }  // namespace latchkey

@@ -7,19 +7,19 @@ namespace latchkey {
 
 namespace {
 
-// Little-endian numbers of eight bytes: retries, first, factor, ceiling, total, jitter; then, where it says more than
-// that, the jitter's percentage and the schedule's delays.
+// Little-endian numbers of eight bytes: retries, first, factor, ceiling, total, jitter. If the policy has more than
+// these, the percentage of the jitter and the delays of the schedule follow.
 constexpr std::size_t kRetryFields = 6;
-// What NULL stands for, and what is left out: spelled out, as the default of new runs may change and that of the runs
-// that are kept may not.
-const RetryPolicy kLeftOut{.retries = 3,
-                           .first = std::chrono::seconds{1},
-                           .factor = 5,
-                           .ceiling = std::chrono::seconds{30},
-                           .total = Duration::max(),
-                           .jitter = Jitter::none,
-                           .jitter_percent = 10,
-                           .schedule = {}};
+// The policy of runs whose column is NULL, and the values of fields that are not stored. It is written out here because
+// the default for new runs may change, but the policy of stored runs must not.
+const RetryPolicy kNullPolicy{.retries = 3,
+                              .first = std::chrono::seconds{1},
+                              .factor = 5,
+                              .ceiling = std::chrono::seconds{30},
+                              .total = Duration::max(),
+                              .jitter = Jitter::none,
+                              .jitter_percent = 10,
+                              .schedule = {}};
 
 }  // namespace
 
@@ -37,10 +37,10 @@ void unpack_traits(std::int64_t traits, RunHead& head) {
 }
 
 std::string_view pack_retry(const RetryPolicy& retry, std::vector<std::int64_t>& buffer) {
-  if (retry == kLeftOut) return {};
+  if (retry == kNullPolicy) return {};
   buffer = {retry.retries,         retry.first.count(), retry.factor,
             retry.ceiling.count(), retry.total.count(), static_cast<std::int64_t>(retry.jitter)};
-  if (retry.jitter_percent != kLeftOut.jitter_percent || !retry.schedule.empty()) {
+  if (retry.jitter_percent != kNullPolicy.jitter_percent || !retry.schedule.empty()) {
     buffer.push_back(retry.jitter_percent);
     for (const Duration delay : retry.schedule) buffer.push_back(delay.count());
   }
@@ -49,7 +49,7 @@ std::string_view pack_retry(const RetryPolicy& retry, std::vector<std::int64_t>&
 
 RetryPolicy unpack_retry(std::string_view bytes) {
   std::vector<std::int64_t> fields(bytes.size() / sizeof(std::int64_t));
-  if (fields.size() < kRetryFields) return kLeftOut;
+  if (fields.size() < kRetryFields) return kNullPolicy;
   std::memcpy(fields.data(), bytes.data(), fields.size() * sizeof(std::int64_t));
   RetryPolicy retry{.retries = static_cast<std::uint32_t>(fields[0]),
                     .first = Duration{fields[1]},
@@ -57,7 +57,7 @@ RetryPolicy unpack_retry(std::string_view bytes) {
                     .ceiling = Duration{fields[3]},
                     .total = Duration{fields[4]},
                     .jitter = static_cast<Jitter>(fields[5]),
-                    .jitter_percent = kLeftOut.jitter_percent};
+                    .jitter_percent = kNullPolicy.jitter_percent};
   if (fields.size() > kRetryFields) retry.jitter_percent = static_cast<std::uint32_t>(fields[kRetryFields]);
   for (std::size_t i = kRetryFields + 1; i < fields.size(); ++i) retry.schedule.emplace_back(fields[i]);
   return retry;

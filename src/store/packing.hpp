@@ -1,4 +1,4 @@
-// Values that SQL stores keep packed: what nobody asks for by itself.
+// Packed values in SQL stores: values that no query needs separately.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace latchkey {
 namespace {
 
-// Only jobs that wait for nothing but a worker.
+// The queued state of a job that waits only for a worker; null for other runs.
 const Queued* as_job(const Run& run) {
   return run.origin == Origin::enqueued && run.waiting_for == 0 ? run.as<Queued>() : nullptr;
 }
@@ -20,7 +20,7 @@ bool ReadyIndex::Ready::operator<(const Ready& other) const {
   return std::pair(due_at, id) < std::pair(other.due_at, other.id);
 }
 
-void ReadyIndex::Lane::advance(Instant now) {
+void ReadyIndex::FunctionQueue::advance(Instant now) {
   while (!later.empty() && later.begin()->first.first <= now) {
     const auto& [when, priority] = *later.begin();
     ready.insert({priority, when.first, when.second});
@@ -46,12 +46,12 @@ void ReadyIndex::add(const Run& run) {
   if (const auto deadline = latchkey::next_deadline(run)) deadlines_.emplace(*deadline, run.id());
   const Queued* job = as_job(run);
   if (!job) return;
-  Lane& lane = lanes_[{run.head->function, run.head->tenant}];
-  // What was due when it was made is due for good.
+  FunctionQueue& queue = queues_[{run.head->function, run.head->tenant}];
+  // A job that was due when it was created cannot become due later.
   if (job->due_at <= run.head->created_at) {
-    lane.ready.insert(lane.ready.end(), {run.head->priority, job->due_at, run.id()});
+    queue.ready.insert(queue.ready.end(), {run.head->priority, job->due_at, run.id()});
   } else {
-    lane.later.emplace(std::pair(job->due_at, run.id()), run.head->priority);
+    queue.later.emplace(std::pair(job->due_at, run.id()), run.head->priority);
   }
   jobs_ += 1;
 }
@@ -62,32 +62,32 @@ void ReadyIndex::remove(const Run& run) {
   if (const auto deadline = latchkey::next_deadline(run)) deadlines_.erase({*deadline, run.id()});
   const Queued* job = as_job(run);
   if (!job) return;
-  const auto lane = lanes_.find(LaneName{run.head->function, run.head->tenant});
-  if (lane == lanes_.end()) return;
-  jobs_ -= lane->second.ready.erase({run.head->priority, job->due_at, run.id()}) +
-           lane->second.later.erase({job->due_at, run.id()});
-  if (lane->second.empty()) lanes_.erase(lane);
+  const auto queue = queues_.find(QueueName{run.head->function, run.head->tenant});
+  if (queue == queues_.end()) return;
+  jobs_ -= queue->second.ready.erase({run.head->priority, job->due_at, run.id()}) +
+           queue->second.later.erase({job->due_at, run.id()});
+  if (queue->second.empty()) queues_.erase(queue);
 }
 
 void ReadyIndex::clear() {
-  lanes_.clear();
+  queues_.clear();
   deadlines_.clear();
   doubts_.clear();
   open_ = {};
   jobs_ = 0;
 }
 
-std::vector<ReadyIndex::Lane*> ReadyIndex::lanes_for(const TakeRequest& request) {
-  std::vector<Lane*> found;
+std::vector<ReadyIndex::FunctionQueue*> ReadyIndex::queues_for(const TakeRequest& request) {
+  std::vector<FunctionQueue*> found;
   for (const std::string& function : request.functions) {
     if (request.tenant) {
-      if (const auto lane = lanes_.find(LaneName{function, *request.tenant}); lane != lanes_.end())
-        found.push_back(&lane->second);
+      if (const auto queue = queues_.find(QueueName{function, *request.tenant}); queue != queues_.end())
+        found.push_back(&queue->second);
       continue;
     }
-    for (auto lane = lanes_.lower_bound(LaneName{function, ""}); lane != lanes_.end() && lane->first.first == function;
-         ++lane)
-      found.push_back(&lane->second);
+    for (auto queue = queues_.lower_bound(QueueName{function, ""});
+         queue != queues_.end() && queue->first.first == function; ++queue)
+      found.push_back(&queue->second);
   }
   std::ranges::sort(found);
   found.erase(std::ranges::unique(found).begin(), found.end());
@@ -95,19 +95,19 @@ std::vector<ReadyIndex::Lane*> ReadyIndex::lanes_for(const TakeRequest& request)
 }
 
 std::vector<RunId> ReadyIndex::ready(const TakeRequest& request, Instant now) {
-  using Head = std::pair<std::set<Ready>::const_iterator, Lane*>;
+  using Head = std::pair<std::set<Ready>::const_iterator, FunctionQueue*>;
   const auto later_first = [](const Head& a, const Head& b) { return *b.first < *a.first; };
   std::priority_queue<Head, std::vector<Head>, decltype(later_first)> heads(later_first);
-  for (Lane* lane : lanes_for(request)) {
-    lane->advance(now);
-    if (!lane->ready.empty()) heads.emplace(lane->ready.begin(), lane);
+  for (FunctionQueue* queue : queues_for(request)) {
+    queue->advance(now);
+    if (!queue->ready.empty()) heads.emplace(queue->ready.begin(), queue);
   }
   std::vector<RunId> ids;
   while (!heads.empty() && ids.size() < request.limit) {
-    auto [at, lane] = heads.top();
+    auto [at, queue] = heads.top();
     heads.pop();
     ids.push_back(at->id);
-    if (++at != lane->ready.end()) heads.emplace(at, lane);
+    if (++at != queue->ready.end()) heads.emplace(at, queue);
   }
   return ids;
 }

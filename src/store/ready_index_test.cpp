@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -34,7 +34,7 @@ TEST(ReadyIndex, OrdersByPriorityThenDueTimeThenAge) {
   EXPECT_TRUE(ready_index.ready(take(0), kNoon).empty());
 }
 
-TEST(ReadyIndex, MergesLanesInOneOrder) {
+TEST(ReadyIndex, FunctionsAndTenantsShareOneOrder) {
   ReadyIndex ready_index;
   ready_index.add(job(1, kNoon, 1, "a"));
   ready_index.add(job(2, kNoon, 2, "b"));
@@ -46,7 +46,7 @@ TEST(ReadyIndex, MergesLanesInOneOrder) {
   EXPECT_EQ(ready_index.ready(both, kNoon), (std::vector{id_of(3), id_of(1)}));
 }
 
-TEST(ReadyIndex, WaitsUntilAJobIsDueAndForgetsWhatIsRemoved) {
+TEST(ReadyIndex, OnlyDueJobsThatWereNotRemovedAreReady) {
   ReadyIndex ready_index;
   const ARun soon = job(1, kNoon), later = job(2, kNoon + 1h);
   ready_index.add(soon);
@@ -60,18 +60,18 @@ TEST(ReadyIndex, WaitsUntilAJobIsDueAndForgetsWhatIsRemoved) {
   EXPECT_TRUE(ready_index.ready(take(), kNoon + 2h).empty());
 }
 
-TEST(ReadyIndex, HoldsOnlyWhatAWorkerMayTake) {
+TEST(ReadyIndex, HasOnlyJobsThatAWorkerMayTake) {
   ReadyIndex ready_index;
   ARun waiting = job(1, kNoon);
   waiting.waiting_for = 1;
   ready_index.add(waiting);
-  ready_index.add(a_run(Queued{kNoon}));  // claimed: waits for its caller
+  ready_index.add(a_run(Queued{kNoon}));  // claimed: its caller starts the next attempt
   ready_index.add(a_job_run(Completed{kNoon, ""}));
   EXPECT_EQ(ready_index.jobs(), 0u);
   EXPECT_TRUE(ready_index.ready(take(), kNoon + 1h).empty());
 }
 
-TEST(ReadyIndex, KnowsWhatIsOverdue) {
+TEST(ReadyIndex, OverdueRunsAreInDeadlineOrder) {
   ReadyIndex ready_index;
   const auto running = [](std::uint64_t number, Instant until) {
     RunHead head = a_head();

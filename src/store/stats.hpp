@@ -1,4 +1,4 @@
-// StoreStats: what an operator should see at a glance.
+// StoreStats: counts of open runs and unacknowledged dead letters, for metrics.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace latchkey {
 
 struct StoreStats {
-  // Open runs. One whose lease is over is running until it is swept.
+  // Open runs. A run with an expired lease counts as running until the sweep ends it.
   std::uint64_t queued = 0;
   std::uint64_t running = 0;
   std::uint64_t in_doubt = 0;
-  std::optional<Instant> doubt_since;  // of the run that has been in doubt for longest
-  std::uint64_t unread_letters = 0;    // dead letters that nobody has acknowledged
+  std::optional<Instant> doubt_since;  // of the run that has been in doubt longest
+  std::uint64_t unacknowledged_dead_letters = 0;
 
   bool operator==(const StoreStats&) const = default;
 };

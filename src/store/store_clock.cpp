@@ -6,7 +6,7 @@
 
 namespace latchkey {
 
-// Marked at once: a step back before anyone has asked for the time is one, too.
+// The mark is set at once, so that a step back before the first call of now() is noticed, too.
 StoreClock::StoreClock(Clock& clock, Instant mark, Ahead ahead)
     : clock_(clock), ahead_(ahead), mark_(std::max(clock.now(), mark)), marked_at_(clock.elapsed()) {}
 
@@ -25,10 +25,10 @@ void StoreClock::catch_up(Instant others) {
 Instant StoreClock::read() {
   const Instant wall = clock_.now();
   const Duration elapsed = clock_.elapsed(), passed = elapsed - marked_at_;
-  const bool slows = ahead_ == Ahead::slows_down;
+  const bool slows = ahead_ == Ahead::slower;
   const Instant carried = mark_ + (slows ? passed - passed / 100 : passed);
   if (LK_SEEDED(store_clock_runs_back)) return wall;
-  // Counted from one place on: of many short spans each would be rounded.
+  // The mark does not move here: counting many short spans would round each of them.
   if (slows && wall < carried) return carried;
   mark_ = std::max(wall, carried);
   marked_at_ = elapsed;

@@ -1,5 +1,5 @@
-// StoreClock: wall time that never runs backwards. After a step back it goes on from its mark, so that leases still
-// end. The back end keeps the mark over restarts. Safe from any thread.
+// StoreClock: wall time that never runs backwards. If the wall clock steps back, the store clock continues from its
+// mark, so that leases still end. The back end stores the mark across restarts. Safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace latchkey {
 
 class StoreClock {
  public:
-  // While it is ahead of the wall clock. One that others go by too must come together with theirs again: it slows down
-  // by a hundredth, until the wall clock has caught up. Leases keep their length.
-  enum class Ahead : std::uint8_t { keeps_pace, slows_down };
+  // The speed while the clock is ahead of the wall clock. Clocks of several servers with one mark must converge:
+  // `slower` means one percent slower until the wall clock has caught up.
+  enum class Ahead : std::uint8_t { full_speed, slower };
 
-  explicit StoreClock(Clock& clock, Instant mark = {}, Ahead ahead = Ahead::keeps_pace);
+  explicit StoreClock(Clock& clock, Instant mark = {}, Ahead ahead = Ahead::full_speed);
   Instant now();
-  // Others have been there: no earlier than that from now on.
+  // From now on the clock is not earlier than this time, which another server has used.
   void catch_up(Instant others);
 
  private:

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -19,7 +19,7 @@ TEST(StoreClock, FollowsTheWallClockForwards) {
   EXPECT_EQ(clock.now(), kNoon + 1h + 5s);
 }
 
-TEST(StoreClock, GoesOnFromItsMarkAtASteadyPaceAfterAStepBack) {
+TEST(StoreClock, ContinuesFromItsMarkAfterAStepBack) {
   ManualClock wall(kNoon);
   StoreClock clock(wall);
   EXPECT_EQ(clock.now(), kNoon);
@@ -31,7 +31,7 @@ TEST(StoreClock, GoesOnFromItsMarkAtASteadyPaceAfterAStepBack) {
   EXPECT_EQ(clock.now(), kNoon + 10s) << "the hour is not counted twice";
 }
 
-TEST(StoreClock, StartsAtTheMarkOfItsLastLife) {
+TEST(StoreClock, StartsAtTheStoredMark) {
   ManualClock wall(kNoon);
   wall.advance(7s);
   StoreClock clock(wall, kNoon + 1h);
@@ -40,10 +40,10 @@ TEST(StoreClock, StartsAtTheMarkOfItsLastLife) {
   EXPECT_EQ(clock.now(), kNoon + 1h + 3s);
 }
 
-// Of which each host has one.
-TEST(StoreClock, OneThatOthersGoByComesTogetherWithTheWallClockAgain) {
+// Each server has its own clock and shares the mark.
+TEST(StoreClock, SharedClockConvergesToWallClock) {
   ManualClock wall(kNoon);
-  StoreClock clock(wall, {}, StoreClock::Ahead::slows_down);
+  StoreClock clock(wall, {}, StoreClock::Ahead::slower);
   wall.jump(-10s);
   EXPECT_EQ(clock.now(), kNoon);
   Instant last = clock.now();
@@ -52,16 +52,16 @@ TEST(StoreClock, OneThatOthersGoByComesTogetherWithTheWallClockAgain) {
     EXPECT_GE(clock.now(), last);
     last = clock.now();
   }
-  EXPECT_EQ(last, kNoon + 6930ms) << "a hundredth slower, however often it is asked";
+  EXPECT_EQ(last, kNoon + 6930ms) << "one percent slower, for any number of calls";
   wall.advance(993s);
   EXPECT_EQ(clock.now(), kNoon + 990s) << "just caught up";
   wall.advance(20s);
   EXPECT_EQ(clock.now(), kNoon + 1010s) << "and at full pace from then on";
 }
 
-TEST(StoreClock, GoesNoEarlierThanOthersHaveBeen) {
+TEST(StoreClock, IsNotEarlierThanOtherServers) {
   ManualClock wall(kNoon);
-  StoreClock clock(wall, {}, StoreClock::Ahead::slows_down);
+  StoreClock clock(wall, {}, StoreClock::Ahead::slower);
   clock.catch_up(kNoon - 1s);
   EXPECT_EQ(clock.now(), kNoon);
   clock.catch_up(kNoon + 1s);

@@ -24,12 +24,11 @@ Telemetry::Telemetry()
       replays_from_memory_(
           gauges(registry_, "latchkey_replays_from_memory", "Replays answered from memory since the start").Add({})),
       waiting_(gauges(registry_, "latchkey_waiting_requests", "Requests that wait for a run to settle").Add({})),
-      oldest_doubt_(gauges(registry_, "latchkey_oldest_doubt_seconds",
-                           "How long the run that has been in doubt for longest has been so; 0: none is")
-                        .Add({})),
-      unread_letters_(
-          gauges(registry_, "latchkey_unacknowledged_dead_letters", "Dead letters that nobody has acknowledged")
-              .Add({})) {
+      oldest_doubt_(
+          gauges(registry_, "latchkey_oldest_doubt_seconds", "Age of the oldest doubt; 0 when no run is in doubt")
+              .Add({})),
+      unacknowledged_dead_letters_(
+          gauges(registry_, "latchkey_unacknowledged_dead_letters", "Dead letters that are not acknowledged").Add({})) {
   auto& open_runs = gauges(registry_, "latchkey_open_runs", "Runs that are not settled, by state");
   const char* states[] = {"queued", "running", "in_doubt"};
   for (std::size_t i = 0; i < open_runs_.size(); ++i) open_runs_[i] = &open_runs.Add({{"state", states[i]}});
@@ -65,18 +64,18 @@ void Telemetry::count_response(int status) {
   responses_[digit < responses_.size() ? digit : 0]->Increment();
 }
 
-void Telemetry::tell(const StoreStats& stats, Instant now) {
+void Telemetry::set_gauges(const StoreStats& stats, Instant now) {
   const std::uint64_t open[] = {stats.queued, stats.running, stats.in_doubt};
   for (std::size_t i = 0; i < open_runs_.size(); ++i) open_runs_[i]->Set(static_cast<double>(open[i]));
   const Duration doubt = stats.doubt_since ? std::max(Duration{0}, now - *stats.doubt_since) : Duration{0};
   oldest_doubt_.Set(static_cast<double>(doubt.count()) / 1000);
-  unread_letters_.Set(static_cast<double>(stats.unread_letters));
+  unacknowledged_dead_letters_.Set(static_cast<double>(stats.unacknowledged_dead_letters));
 }
 
 std::string Telemetry::expose(const Readings& readings) {
   replays_from_memory_.Set(static_cast<double>(readings.replays_from_memory));
   waiting_.Set(static_cast<double>(readings.waiting));
-  if (readings.stats) tell(*readings.stats, readings.now);
+  if (readings.stats) set_gauges(*readings.stats, readings.now);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, registry_.Collect());
   return std::move(out).str();

@@ -1,5 +1,5 @@
-// Telemetry: what the server counts, as Prometheus text. Every counter is looked up once, at the start; counting is one
-// atomic addition. Safe from any thread. Names no tenant, key or function: the labels are few and fixed.
+// Telemetry: the server's metrics, as Prometheus text. All counters are created at the start, and counting is one
+// atomic addition. No label names a tenant, key or function, so the number of series is fixed. Safe from any thread.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -24,26 +24,26 @@ class Telemetry {
 
   void count(const ClaimReply& reply);
   void count_heartbeat() { heartbeats_.Increment(); }
-  // A settle that was accepted, by its ending's place in Ending; a repeat of one is not to be counted.
+  // Counts an accepted settle by the index of its ending in Ending. Repeats must not be counted.
   void count_settled(std::size_t kind);
   void count_refused_settle(Code code);
-  // A batch of the store that failed this request.
+  // Counts a request that failed because the store failed.
   void count_store_error() { store_errors_.Increment(); }
   void count_response(int status);
 
-  // What others count.
+  // Values that other parts of the server count.
   struct Readings {
     std::uint64_t replays_from_memory = 0;
     std::size_t waiting = 0;
-    std::optional<StoreStats> stats;  // none: it could not be read, and what was said last is said again
-    Instant now;                      // by the store's clock
+    std::optional<StoreStats> stats;  // none if the store failed: the gauges do not change
+    Instant now;                      // the time of the store's clock
   };
   // The text exposition format, version 0.0.4.
   std::string expose(const Readings& readings);
 
  private:
   using Counter = prometheus::Counter;
-  void tell(const StoreStats& stats, Instant now);
+  void set_gauges(const StoreStats& stats, Instant now);
 
   prometheus::Registry registry_;
   std::array<Counter*, std::variant_size_v<ClaimReply>> claims_{};
@@ -58,7 +58,7 @@ class Telemetry {
   prometheus::Gauge& waiting_;
   std::array<prometheus::Gauge*, 3> open_runs_{};  // queued, running, in doubt
   prometheus::Gauge& oldest_doubt_;
-  prometheus::Gauge& unread_letters_;
+  prometheus::Gauge& unacknowledged_dead_letters_;
 };
 
 }  // namespace latchkey

@@ -34,18 +34,18 @@ TEST(Telemetry, CountsByLabel) {
   EXPECT_THAT(text, HasSubstr("latchkey_waiting_requests 2\n"));
 }
 
-TEST(Telemetry, TellsOfOpenRunsDoubtAndDeadLetters) {
+TEST(Telemetry, ExposesOpenRunsDoubtAndDeadLetters) {
   Telemetry telemetry;
-  const StoreStats stats{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unread_letters = 2};
-  const auto expect_told = [](const std::string& text) {
+  const StoreStats stats{.queued = 5, .running = 4, .in_doubt = 3, .doubt_since = from_ms(1'000), .unacknowledged_dead_letters = 2};
+  const auto expect_gauges = [](const std::string& text) {
     EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"queued\"} 5\n"));
     EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"running\"} 4\n"));
     EXPECT_THAT(text, HasSubstr("latchkey_open_runs{state=\"in_doubt\"} 3\n"));
     EXPECT_THAT(text, HasSubstr("latchkey_oldest_doubt_seconds 2.5\n"));
     EXPECT_THAT(text, HasSubstr("latchkey_unacknowledged_dead_letters 2\n"));
   };
-  expect_told(telemetry.expose({.stats = stats, .now = from_ms(3'500)}));
-  expect_told(telemetry.expose({.now = from_ms(9'000)}));
+  expect_gauges(telemetry.expose({.stats = stats, .now = from_ms(3'500)}));
+  expect_gauges(telemetry.expose({.now = from_ms(9'000)}));
   EXPECT_THAT(telemetry.expose({.stats = StoreStats{}, .now = from_ms(9'000)}),
               HasSubstr("latchkey_oldest_doubt_seconds 0\n"));
 }

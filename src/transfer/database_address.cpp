@@ -8,17 +8,17 @@
 namespace latchkey::transfer {
 namespace {
 
-// Without the slash that ends the hosts.
+// Escapes slashes, because a slash ends the hosts.
 std::string encode(std::string_view database) {
   std::string text;
   for (const char c : database) text += c == '/' ? "%2F" : c == '%' ? "%25" : std::string(1, c);
   return text;
 }
 
-// A socket's folder, too, has slashes: the last one counts.
-std::pair<std::string_view, std::string_view> split_place(std::string_view place) {
-  const std::size_t slash = std::min(place.rfind('/'), place.size());
-  return {place.substr(0, slash), place.substr(slash)};
+// Splits at the last slash: the folder of a socket has slashes, too.
+std::pair<std::string_view, std::string_view> split_address(std::string_view address) {
+  const std::size_t slash = std::min(address.rfind('/'), address.size());
+  return {address.substr(0, slash), address.substr(slash)};
 }
 
 bool has_host(std::string_view hosts, std::string_view wanted) {
@@ -28,7 +28,7 @@ bool has_host(std::string_view hosts, std::string_view wanted) {
 
 }  // namespace
 
-std::string make_place(const std::map<std::string, std::string>& settings) {
+std::string make_address(const std::map<std::string, std::string>& settings) {
   std::string text;
   for (const pg::Host& host : pg::list_hosts(settings))
     text += (text.empty() ? "" : ",") + (host.address.empty() ? host.name : host.address) + ":" +
@@ -37,9 +37,9 @@ std::string make_place(const std::map<std::string, std::string>& settings) {
   return text + "/" + encode(database == settings.end() ? "" : database->second);
 }
 
-bool is_same_place(std::string_view a, std::string_view b) {
-  const auto [hosts, database] = split_place(a);
-  const auto [others, other_database] = split_place(b);
+bool is_same_database(std::string_view a, std::string_view b) {
+  const auto [hosts, database] = split_address(a);
+  const auto [others, other_database] = split_address(b);
   return database == other_database && std::ranges::any_of(hosts | std::views::split(','), [&](const auto& host) {
            return has_host(others, std::string_view(host));
          });

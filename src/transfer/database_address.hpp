@@ -1,6 +1,7 @@
-// Where a copy lies, as the file's mark says it: HOST:PORT,HOST:PORT/DATABASE. Nothing secret is in it.
+// The address of the database that has a copy, as stored in the file's transfer status: HOST:PORT,HOST:PORT/DATABASE.
+// It contains no secret.
 //
-// All hosts that the URL names are, not only the one that answered: after a failover it is another one.
+// It has all hosts of the URL, because after a failover the primary is another one of them.
 #pragma once
 
 #include <map>
@@ -9,10 +10,10 @@
 
 namespace latchkey::transfer {
 
-// Of libpq's settings host, hostaddr, port and dbname. A host that has an address is known by that.
-std::string make_place(const std::map<std::string, std::string>& settings);
+// From libpq's settings host, hostaddr, port and dbname. A host with a hostaddr is written as that address.
+std::string make_address(const std::map<std::string, std::string>& settings);
 
-// Both have a host in common, and the database is called the same.
-bool is_same_place(std::string_view a, std::string_view b);
+// True if both have a host in common and the same name of the database.
+bool is_same_database(std::string_view a, std::string_view b);
 
 }  // namespace latchkey::transfer

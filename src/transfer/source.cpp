@@ -12,7 +12,7 @@ using migrate::MigrationError;
 
 namespace {
 
-// Commands without a server have the lock for the length of a transaction.
+// A command without a server has the lock for the time of a transaction.
 constexpr Duration kPatience = std::chrono::seconds{10};
 
 template <class Work>
@@ -24,7 +24,7 @@ auto guarded(Work work) {
   }
 }
 
-// Before the lock is taken, which would make both it and the file.
+// To be called before the lock is acquired, which would create the file.
 void require_store(const std::string& file) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) throw MigrationError(Code::NOT_FOUND, "there is no store at " + file);
@@ -32,8 +32,8 @@ void require_store(const std::string& file) {
   try {
     Database database(file, nullptr, Access::read);
     database.execute("PRAGMA busy_timeout = 5000");
-    Statement look = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
-    is_store = look.step();
+    Statement query = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
+    is_store = query.step();
   } catch (const TablesError& error) {
     throw MigrationError(Code::STORE_FORMAT, file + " cannot be read as a store: " + error.what());
   }
@@ -43,25 +43,25 @@ void require_store(const std::string& file) {
 }  // namespace
 
 Source::Source(std::string file, Clock& clock, Random& random) : file_(std::move(file)) {
-  // Its owner keeps it busy: ask for the lock's word first.
+  // Before require_store(): a server writes to the file, so a read of it may wait.
   if (const auto address = StoreLock::find_server(file_))
     throw MigrationError(Code::STORE_LOCKED, "the server at " + *address + " owns " + file_ + ": stop it first");
   require_store(file_);
   auto lock = StoreLock::acquire(file_, kPatience, clock);
   if (!lock) throw MigrationError(lock.error().code, lock.error().detail + "; nothing was moved");
   lock_.emplace(std::move(*lock));
-  auto store = SqliteStore::open({.file = file_, .opens_moved = true}, clock, random);
+  auto store = SqliteStore::open({.file = file_, .opens_transferred = true}, clock, random);
   if (!store) throw MigrationError(store.error().code, store.error().detail);
   store_ = std::move(*store);
-  lock_->mark_made();
-  guarded([this] { look(); });
+  lock_->record_store();
+  guarded([this] { read_file(); });
 }
 
 Source::~Source() { store_.reset(); }
 
-void Source::look() {
+void Source::read_file() {
   Database database(file_, nullptr, Access::read);
-  mark_ = find_moved_mark(database);
+  status_ = find_transfer_status(database);
   Statement state = database.prepare(find_sql("read_state"));
   LK_ASSERT(state.step());
   marks_ = {
@@ -71,7 +71,7 @@ void Source::look() {
   while (tables.step()) own_tables_.emplace_back(tables.bytes(0));
 }
 
-void Source::walk(Sink& into) {
+void Source::walk(StoreVisitor& into) {
   transfer::walk(*store_, into);
   guarded([&] {
     Database database(file_, nullptr, Access::read);
@@ -86,14 +86,14 @@ std::vector<TokenRecord> Source::list_tokens() {
   return std::move(*tokens);
 }
 
-void Source::write_mark(const MovedMark& mark) {
+void Source::write_status(const TransferStatus& status) {
   store_.reset();
-  guarded([&] { write_moved_mark(file_, mark); });
+  guarded([&] { write_transfer_status(file_, status); });
 }
 
-void Source::erase_mark() {
+void Source::erase_status() {
   store_.reset();
-  guarded([&] { erase_moved_mark(file_); });
+  guarded([&] { erase_transfer_status(file_); });
 }
 
 }  // namespace latchkey::transfer

@@ -11,7 +11,7 @@
 namespace latchkey::transfer {
 namespace {
 
-// Numbers of eight bytes and texts behind their lengths: no two records have the same bytes.
+// Encodes numbers in eight bytes and texts after their lengths, so that different records have different bytes.
 class Encoder {
  public:
   Encoder& add(std::int64_t value) {
@@ -30,8 +30,7 @@ class Encoder {
     return add(std::string_view(reinterpret_cast<const char*>(part.data()), part.size()));
   }
   template <class T>
-    requires std::is_enum_v<T> || std::is_integral_v<T>
-  Encoder& add(T value) {
+  requires std::is_enum_v<T> || std::is_integral_v<T> Encoder& add(T value) {
     return add(static_cast<std::int64_t>(value));
   }
   const std::string& bytes() const { return bytes_; }
@@ -49,7 +48,7 @@ void add_retry(Encoder& to, const RetryPolicy& retry) {
 void add_head(Encoder& to, const RunHead& head) {
   to.add(head.id).add(std::string_view(head.tenant)).add(std::string_view(head.function));
   to.add(std::string_view(head.key)).add(head.guarded());
-  // Half of the hash is what every store finds a run by.
+  // Every store finds a run by the first half of the hash.
   if (head.guarded()) to.add(std::span(head.key_hash).first(16));
   to.add(pack_traits(head)).add(head.priority).add(head.fingerprint.has_value());
   if (head.fingerprint) to.add(std::span<const unsigned char>(*head.fingerprint));
@@ -85,7 +84,7 @@ void add_run_of(Encoder& to, const Run& run) {
 
 std::uint64_t Counts::all_runs() const { return std::accumulate(runs.begin(), runs.end(), std::uint64_t{0}); }
 
-void Tally::add_run(const MovedRun& moved) {
+void Tally::add_run(const TransferredRun& moved) {
   Encoder record;
   add_run_of(record, moved.run);
   record.add(moved.has_key).add(moved.duplicates.has_value());
@@ -101,24 +100,24 @@ void Tally::add_wait(const Wait& wait) {
   counts_.waits += 1;
 }
 
-void Tally::add_letter(const DeadLetter& letter) {
+void Tally::add_dead_letter(const DeadLetter& dead_letter) {
   Encoder record;
-  record.add(letter.id).add(std::string_view(letter.tenant)).add(std::string_view(letter.function));
-  record.add(std::string_view(letter.code)).add(std::string_view(letter.reason)).add(letter.latest_run);
-  record.add(letter.count).add(letter.opened_at).add(letter.updated_at).add(letter.acknowledged_at);
-  record.add(std::string_view(letter.acknowledged_by));
-  letters_.add_prefixed(record.bytes());
-  counts_.letters += 1;
+  record.add(dead_letter.id).add(std::string_view(dead_letter.tenant)).add(std::string_view(dead_letter.function));
+  record.add(std::string_view(dead_letter.code)).add(std::string_view(dead_letter.reason)).add(dead_letter.latest_run);
+  record.add(dead_letter.count).add(dead_letter.opened_at).add(dead_letter.updated_at).add(dead_letter.acknowledged_at);
+  record.add(std::string_view(dead_letter.acknowledged_by));
+  dead_letters_.add_prefixed(record.bytes());
+  counts_.dead_letters += 1;
 }
 
-void Tally::add_member(const DeadLetterMember& member, const DeadLetter& letter) {
+void Tally::add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) {
   Encoder record;
-  record.add(letter.id).add(member.run).add(member.generation).add(std::string_view(member.key));
+  record.add(dead_letter.id).add(member.run).add(member.generation).add(std::string_view(member.key));
   record.add(std::string_view(member.code)).add(std::string_view(member.reason)).add(member.attempts);
   record.add(member.effect).add(member.at).add(member.steps.size());
   for (const MemberStep& step : member.steps)
     record.add(step.kind).add(std::string_view(step.by)).add(step.at).add(std::string_view(step.note));
-  letters_.add_prefixed(record.bytes());
+  dead_letters_.add_prefixed(record.bytes());
   counts_.members += 1;
   counts_.steps += member.steps.size();
 }
@@ -137,10 +136,10 @@ Summary Tally::finish() {
   Summary summary{.counts = counts_,
                   .runs = runs_.finish(),
                   .waits = waits_.finish(),
-                  .letters = letters_.finish(),
+                  .dead_letters = dead_letters_.finish(),
                   .tokens = tokens_.finish()};
   Encoder whole;
-  for (const Digest& part : {summary.runs, summary.waits, summary.letters, summary.tokens})
+  for (const Digest& part : {summary.runs, summary.waits, summary.dead_letters, summary.tokens})
     whole.add(std::span<const unsigned char>(part));
   summary.hash = sha256(whole.bytes());
   return summary;
@@ -160,13 +159,13 @@ std::string describe_difference(const Summary& a, const Summary& b) {
   count("keys", a.counts.keys, b.counts.keys);
   count("waits", a.counts.waits, b.counts.waits);
   count("suppressed repeats", a.counts.duplicates, b.counts.duplicates);
-  count("dead letters", a.counts.letters, b.counts.letters);
+  count("dead letters", a.counts.dead_letters, b.counts.dead_letters);
   count("their members", a.counts.members, b.counts.members);
   count("their steps", a.counts.steps, b.counts.steps);
   count("tokens", a.counts.tokens, b.counts.tokens);
   add(a.runs != b.runs, "the hash of the runs");
   add(a.waits != b.waits, "the hash of the waits");
-  add(a.letters != b.letters, "the hash of the dead letters");
+  add(a.dead_letters != b.dead_letters, "the hash of the dead letters");
   add(a.tokens != b.tokens, "the hash of the tokens");
   return text;
 }

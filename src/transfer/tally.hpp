@@ -1,11 +1,11 @@
-// Tally: how much a store holds, and the SHA-256 of all of it in one encoding that depends on no store. Two stores hold
-// the same if and only if their summaries are equal.
+// Tally: counts the content of a store and computes its SHA-256, in an encoding that is the same for every store. Two
+// stores have the same content if and only if their summaries are equal.
 #pragma once
 
 #include <array>
 
 #include "base/sha256.hpp"
-#include "transfer/sink.hpp"
+#include "transfer/store_visitor.hpp"
 
 namespace latchkey::transfer {
 
@@ -14,7 +14,7 @@ struct Counts {
   std::uint64_t keys = 0;
   std::uint64_t waits = 0;
   std::uint64_t duplicates = 0;  // runs with suppressed repeats
-  std::uint64_t letters = 0;
+  std::uint64_t dead_letters = 0;
   std::uint64_t members = 0;
   std::uint64_t steps = 0;
   std::uint64_t tokens = 0;
@@ -25,21 +25,21 @@ struct Counts {
 
 struct Summary {
   Counts counts;
-  Digest runs{}, waits{}, letters{}, tokens{};  // of each kind
-  Digest hash{};                                // of the four
+  Digest runs{}, waits{}, dead_letters{}, tokens{};  // of each kind
+  Digest hash{};                                     // of the four
 
   bool operator==(const Summary&) const = default;
 };
 
-// What is not the same, for people: "counts of runs, hash of dead letters". Empty: they are equal.
+// The differences, for error messages: "counts of runs, hash of dead letters". Empty if the summaries are equal.
 std::string describe_difference(const Summary& a, const Summary& b);
 
-class Tally final : public Sink {
+class Tally final : public StoreVisitor {
  public:
-  void add_run(const MovedRun& moved) override;
+  void add_run(const TransferredRun& moved) override;
   void add_wait(const Wait& wait) override;
-  void add_letter(const DeadLetter& letter) override;
-  void add_member(const DeadLetterMember& member, const DeadLetter& letter) override;
+  void add_dead_letter(const DeadLetter& dead_letter) override;
+  void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) override;
   void add_token(const TokenRecord& token) override;
 
   const Counts& counts() const { return counts_; }
@@ -48,7 +48,7 @@ class Tally final : public Sink {
 
  private:
   Counts counts_;
-  Sha256 runs_, waits_, letters_, tokens_;
+  Sha256 runs_, waits_, dead_letters_, tokens_;
 };
 
 }  // namespace latchkey::transfer

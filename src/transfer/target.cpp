@@ -19,7 +19,7 @@ using pg::Statement;
 
 namespace {
 
-// As a server's batches begin, but that it may take its time.
+// The settings of a server's batches, without their timeouts.
 std::string begin_settings() {
   return pg::make_settings(pg::SettingScope::transaction, {{"role", "'latchkey_engine'"},
                                                            {"lock_timeout", "'10s'"},
@@ -31,7 +31,7 @@ constexpr const char* kLock =
     "latchkey.keys, latchkey.waits, latchkey.duplicates, latchkey.dead_letters, latchkey.dead_letter_members, "
     "latchkey.dead_letter_steps, "
     "latchkey.tokens IN SHARE ROW EXCLUSIVE MODE";
-// One that was revoked here would be good again.
+// Revoked tokens count as content, because the file's token would be valid again.
 constexpr const char* kContents =
     "SELECT coalesce(string_agg(name, ', '), '') FROM ("
     "SELECT 'runs' AS name WHERE EXISTS (SELECT FROM latchkey.runs) "
@@ -41,7 +41,7 @@ constexpr const char* kContents =
     "EXISTS (SELECT FROM unnest($1, $2) AS known(id, hash) WHERE known.id = t.id AND known.hash = t.secret_hash))) "
     "found";
 
-// What a copy is known by in `batches`: no other batch can have this name, and no other copy has.
+// The id of a copy in `batches`. No other batch and no other copy has this id.
 Uuid name_copy(const Summary& of) {
   const Digest digest = thread_sha256()
                             .add_prefixed("latchkey move")
@@ -52,27 +52,26 @@ Uuid name_copy(const Summary& of) {
   return name;
 }
 
-// What the URL does not say is the environment's, or a service file's: the connection has it.
-std::string place_of(const std::string& url, PGconn* connection) {
+// The connection has the settings that the URL does not have, from the environment or a service file.
+std::string address_of(const std::string& url, PGconn* connection) {
   auto settings = pg::read_settings(url).value_or(std::map<std::string, std::string>());
   const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfo(connection), &PQconninfoFree);
   for (const PQconninfoOption* option = options.get(); option && option->keyword; ++option)
     if (option->val) settings.try_emplace(option->keyword, option->val);
-  return make_place(settings);
+  return make_address(settings);
 }
 
 [[noreturn]] void stop(const pg::Failure& failure) {
   if (failure.state == "55P03")
-    throw MigrationError(Code::STORE_LOCKED,
-                         "somebody writes to the database that is to be copied into: stop its servers");
+    throw MigrationError(Code::STORE_LOCKED, "the target database is being written to: stop its servers");
   const Code code = failure.state == "53100" ? Code::STORE_FULL : Code::STORE_UNAVAILABLE;
-  throw MigrationError(code, fmt::format("PostgreSQL: {}; nothing of the copy was kept", failure.what()));
+  throw MigrationError(code, fmt::format("PostgreSQL: {}; the copy was rolled back", failure.what()));
 }
 
 }  // namespace
 
 Target::Target(const std::string& url) : handle_(migrate::connect_for_migrations(url)) {
-  place_ = place_of(url, handle_.get());
+  address_ = address_of(url, handle_.get());
   PQsetNoticeReceiver(
       handle_.get(),
       [](void* warned, const PGresult* notice) {
@@ -96,15 +95,15 @@ Rows Target::run(const Statement& statement) {
 }
 
 void Target::begin() {
-  // Read committed: what is there is looked at after the lock was waited for.
+  // Read committed, so that queries after the lock wait see what was committed meanwhile.
   run({"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", {}});
   run({begin_settings(), {}});
   run({kLock, {}});
 }
 
-std::string Target::find_contents() { return find_contents_but({}); }
+std::string Target::find_contents() { return find_contents_except({}); }
 
-std::string Target::find_contents_but(const std::vector<TokenRecord>& tokens) {
+std::string Target::find_contents_except(const std::vector<TokenRecord>& tokens) {
   pg::Column id{pg::Type::text}, hash{pg::Type::bytes};
   for (const TokenRecord& token : tokens) {
     id.add(token.id);
@@ -119,8 +118,8 @@ bool Target::find_copy(const Summary& of) {
   return run({"UPDATE latchkey.batches SET at = at + 1 WHERE id = $1", Params().add(name_copy(of))}).touched() > 0;
 }
 
-void Target::name(const Summary& copy) {
-  // In no time that purging comes to: by it a repeat finds the copy, however late.
+void Target::record_copy(const Summary& copy) {
+  // A time that the purge never reaches, so that a repeated transfer finds the copy at any later time.
   run({"INSERT INTO latchkey.batches (id, at) VALUES ($1, 9007199254740991)", Params().add(name_copy(copy))});
 }
 
@@ -130,7 +129,7 @@ void Target::raise(const Marks& marks) {
     run({fmt::format("SELECT setval('latchkey.{0}', $1) FROM latchkey.{0} WHERE last_value <= $1", sequence),
          Params().add(least)});
   };
-  // The first two are drawn by the thousand: the next thousand begins above these.
+  // Servers draw the first two by the thousand: the next thousand begins above these values.
   set("counters", marks.counter);
   set("fences", marks.fence);
   set("clock", marks.clock_ms);

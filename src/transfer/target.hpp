@@ -1,8 +1,8 @@
-// Target: the PostgreSQL that a store is moved into: one transaction, from the first row to the last. What breaks
-// before its end leaves nothing, and nobody sees half of it.
+// Target: the PostgreSQL database that receives a store. The whole copy is one transaction: a failure before its commit
+// changes nothing, and other connections never see a partial copy.
 //
-// It acts as latchkey_engine, as servers do. Throws MigrationError; what PostgreSQL refuses is STORE_UNAVAILABLE, or
-// STORE_FULL.
+// It acts as latchkey_engine, like a server. Throws MigrationError: STORE_UNAVAILABLE or STORE_FULL for errors of
+// PostgreSQL.
 #pragma once
 
 #include "migrate/pg_connect.hpp"
@@ -14,65 +14,65 @@ namespace latchkey::transfer {
 
 class Target {
  public:
-  // The schema must be there, and this version's.
+  // The database must have the schema of this version.
   explicit Target(const std::string& url);
 
-  // See place.hpp.
-  const std::string& place() const { return place_; }
+  // See database_address.hpp.
+  const std::string& address() const { return address_; }
 
-  // Keeps every other writer out until the end.
+  // Begins the transaction and locks the tables against other writers until its end.
   void begin();
-  // What there is already: "runs, tokens". Empty: nothing.
+  // The existing content: "runs, tokens". Empty if there is none.
   std::string find_contents();
-  // The same but for these tokens, as long as they are good.
-  std::string find_contents_but(const std::vector<TokenRecord>& tokens);
+  // The same without these tokens, unless they are revoked in the database.
+  std::string find_contents_except(const std::vector<TokenRecord>& tokens);
   void remove_tokens();
-  // Whether the copy with this summary was committed here before. Then something is written nevertheless: when that is
-  // durable, so is the copy.
+  // True if the copy with this summary was committed in this database before. It also writes a row: when this
+  // transaction is durable, the earlier commit is durable, too.
   bool find_copy(const Summary& of);
 
   pg::Rows run(const pg::Statement& statement);
-  // The counts of the tables; of the rest what the store's own readers make of the rows.
+  // Summarises the copy: counts the rows of the tables, and reads the content with the store's own readers.
   Summary read_back();
-  // What find_copy() finds it by.
-  void name(const Summary& copy);
-  // Ids, fences and time go on above these. Kept whatever becomes of the transaction; nothing is ever lowered.
+  // Records the copy for find_copy().
+  void record_copy(const Summary& copy);
+  // Raises the sequences of ids, fences and time above these marks, even if the transaction is rolled back.
   void raise(const Marks& marks);
 
   enum class CommitResult { committed, rolled_back, unknown };
-  // `unknown`: the connection went before the answer came, or the commit may not be replicated.
+  // `unknown`: the connection was lost before the reply, or the commit may not be replicated.
   CommitResult commit();
 
  private:
-  void read_runs(Sink& into);
-  void read_waits(Sink& into);
-  void read_letters(Sink& into);
-  void read_members(const DeadLetter& letter, Sink& into);
-  void read_tokens(Sink& into);
+  void read_runs(StoreVisitor& into);
+  void read_waits(StoreVisitor& into);
+  void read_dead_letters(StoreVisitor& into);
+  void read_members(const DeadLetter& dead_letter, StoreVisitor& into);
+  void read_tokens(StoreVisitor& into);
   Counts count_rows();
 
   migrate::PgHandle handle_;
-  std::string place_;
+  std::string address_;
   bool warned_ = false;
 };
 
-// Takes what a store holds and writes it, a slice at a time.
-class Writer final : public Sink {
+// Writer: writes the content of a store into the target, a slice at a time.
+class Writer final : public StoreVisitor {
  public:
   explicit Writer(Target& target) : target_(target) {}
 
-  void add_run(const MovedRun& moved) override;
+  void add_run(const TransferredRun& moved) override;
   void add_wait(const Wait& wait) override;
-  void add_letter(const DeadLetter& letter) override;
-  void add_member(const DeadLetterMember& member, const DeadLetter& letter) override;
+  void add_dead_letter(const DeadLetter& dead_letter) override;
+  void add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) override;
   void add_token(const TokenRecord& token) override;
-  // What is left, once all was added.
+  // Writes the rest, after everything was added.
   void flush();
 
  private:
   struct Member {
     DeadLetterMember member;
-    std::int64_t letter = 0;
+    std::int64_t dead_letter = 0;
     std::string tenant;
   };
   void write_runs();
@@ -85,11 +85,11 @@ class Writer final : public Sink {
   void note_tenant(const std::string& tenant);
 
   Target& target_;
-  std::vector<MovedRun> runs_;
+  std::vector<TransferredRun> runs_;
   std::size_t bytes_ = 0;  // of their inputs and results
   std::vector<Wait> waits_;
   std::vector<Member> members_;
-  std::vector<std::string> tenants_;  // noted, sorted
+  std::vector<std::string> tenants_;  // recorded in the database; sorted
 };
 
 }  // namespace latchkey::transfer

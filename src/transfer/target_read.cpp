@@ -1,4 +1,4 @@
-// How the copy is read back, inside the transaction that wrote it, by the readers that the store uses.
+// Reads the copy back inside the transaction that wrote it, with the store's own readers.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -21,7 +21,7 @@ constexpr std::int64_t kBeforeAll = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-void Target::read_runs(Sink& into) {
+void Target::read_runs(StoreVisitor& into) {
   static const std::string kSql =
       "SELECT " + pg::sql().head_columns + ", " + pg::sql().state_columns +
       ", k.seq IS NOT NULL, d.seen FROM latchkey.runs r JOIN latchkey.all_states s ON s.seq = r.seq "
@@ -31,7 +31,7 @@ void Target::read_runs(Sink& into) {
   for (std::int64_t before = kBeforeAll;;) {
     const Rows rows = run({kSql, Params().add(before).add(kRowsAtOnce)});
     for (int row = 0; row < rows.size(); ++row) {
-      MovedRun moved{.run = pg::read_run(rows, row), .has_key = rows.boolean(row, kHasKey)};
+      TransferredRun moved{.run = pg::read_run(rows, row), .has_key = rows.boolean(row, kHasKey)};
       if (!rows.is_null(row, kSeen)) moved.duplicates = decode_duplicates(rows.bytes(row, kSeen));
       into.add_run(moved);
       before = rows.integer(row, 0);
@@ -40,7 +40,7 @@ void Target::read_runs(Sink& into) {
   }
 }
 
-void Target::read_waits(Sink& into) {
+void Target::read_waits(StoreVisitor& into) {
   Wait last;
   while (true) {
     const Rows rows = run(
@@ -55,27 +55,27 @@ void Target::read_waits(Sink& into) {
   }
 }
 
-void Target::read_letters(Sink& into) {
+void Target::read_dead_letters(StoreVisitor& into) {
   for (std::int64_t before = kBeforeAll;;) {
     const Rows rows = run({"SELECT " + pg::sql().dead_letter_columns +
                                " FROM latchkey.dead_letters WHERE number < $1 ORDER BY number DESC LIMIT $2",
                            Params().add(before).add(kRowsAtOnce)});
     for (int row = 0; row < rows.size(); ++row) {
-      const DeadLetter letter = pg::read_dead_letter(rows, row);
-      into.add_letter(letter);
-      read_members(letter, into);
-      before = pg::seq_in(letter.id);
+      const DeadLetter dead_letter = pg::read_dead_letter(rows, row);
+      into.add_dead_letter(dead_letter);
+      read_members(dead_letter, into);
+      before = pg::seq_in(dead_letter.id);
     }
     if (rows.size() < kRowsAtOnce) return;
   }
 }
 
-void Target::read_members(const DeadLetter& letter, Sink& into) {
+void Target::read_members(const DeadLetter& dead_letter, StoreVisitor& into) {
   MemberPosition after;
   while (true) {
     const auto from = [&] {
       return Params()
-          .add(pg::seq_in(letter.id))
+          .add(pg::seq_in(dead_letter.id))
           .add(static_cast<std::int64_t>(after.counter))
           .add(std::int64_t{after.generation});
     };
@@ -100,14 +100,14 @@ void Target::read_members(const DeadLetter& letter, Sink& into) {
     for (int row = 0; row < rows.size(); ++row) {
       DeadLetterMember member = pg::read_member(rows, row);
       member.steps = taken[{member.run, member.generation}];
-      into.add_member(member, letter);
+      into.add_member(member, dead_letter);
       after = latchkey::position_of(member);
     }
     if (rows.size() < kRowsAtOnce) return;
   }
 }
 
-void Target::read_tokens(Sink& into) {
+void Target::read_tokens(StoreVisitor& into) {
   const Rows rows = run({"SELECT * FROM latchkey.tokens", {}});
   std::vector<TokenRecord> tokens;
   for (int row = 0; row < rows.size(); ++row) tokens.push_back(pg::read_token(rows, row));
@@ -115,7 +115,7 @@ void Target::read_tokens(Sink& into) {
   for (const TokenRecord& token : tokens) into.add_token(token);
 }
 
-// Of the tables themselves: a row that belongs to nothing is counted too.
+// Counts the tables directly, so that rows that belong to no run are counted, too.
 Counts Target::count_rows() {
   Counts counts;
   const Rows statuses =
@@ -129,7 +129,7 @@ Counts Target::count_rows() {
   counts.keys = count("keys");
   counts.waits = count("waits");
   counts.duplicates = count("duplicates");
-  counts.letters = count("dead_letters");
+  counts.dead_letters = count("dead_letters");
   counts.members = count("dead_letter_members");
   counts.steps = count("dead_letter_steps");
   counts.tokens = count("tokens");
@@ -139,7 +139,7 @@ Counts Target::count_rows() {
 Summary Target::read_back() {
   Tally tally;
   read_runs(tally);
-  read_letters(tally);
+  read_dead_letters(tally);
   read_tokens(tally);
   read_waits(tally);
   Summary summary = tally.finish();

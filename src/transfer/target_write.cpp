@@ -1,4 +1,4 @@
-// How what is moved is written.
+// Writes the content of a store into PostgreSQL.
 #include <algorithm>
 
 #include "store/packing.hpp"
@@ -16,7 +16,7 @@ using pg::Type;
 
 namespace {
 
-// A slice: an array parameter has room for a gigabyte, and both sides hold it in memory.
+// The size of a slice: an array parameter can have one gigabyte, and client and server have it in memory.
 constexpr std::size_t kRowsMost = 1'000;
 constexpr std::size_t kBytesMost = 8 * 1024 * 1024;
 
@@ -34,7 +34,7 @@ void Writer::note_tenant(const std::string& tenant) {
   target_.run({"SELECT latchkey.note_tenant($1)", Params().add(std::string_view(tenant))});
 }
 
-void Writer::add_run(const MovedRun& moved) {
+void Writer::add_run(const TransferredRun& moved) {
   note_tenant(moved.run.head->tenant);
   runs_.push_back(moved);
   bytes_ += size_of(moved.run);
@@ -44,7 +44,7 @@ void Writer::add_run(const MovedRun& moved) {
 void Writer::write_runs() {
   if (runs_.empty()) return;
   std::vector<const Run*> runs;
-  for (const MovedRun& moved : runs_) runs.push_back(&moved.run);
+  for (const TransferredRun& moved : runs_) runs.push_back(&moved.run);
   target_.run(pg::insert_heads(runs));
   target_.run(pg::insert_states(runs));
   write_settlements();
@@ -54,10 +54,10 @@ void Writer::write_runs() {
   bytes_ = 0;
 }
 
-// A generation follows on one that was settled.
+// Each generation before the run's current one was settled.
 void Writer::write_settlements() {
   Column seq{Type::int8}, generation{Type::int4};
-  for (const MovedRun& moved : runs_) {
+  for (const TransferredRun& moved : runs_) {
     for (std::uint32_t nth = 1; nth < moved.run.generation + moved.run.is_settled(); ++nth) {
       seq.add(pg::seq_in(moved.run.id()));
       generation.add(nth);
@@ -69,7 +69,7 @@ void Writer::write_settlements() {
 
 void Writer::write_keys() {
   Column hash{Type::uuid}, tenant{Type::text}, seq{Type::int8};
-  for (const MovedRun& moved : runs_) {
+  for (const TransferredRun& moved : runs_) {
     if (!moved.has_key) continue;
     hash.add(pg::name_key(moved.run.head->key_hash));
     tenant.add(moved.run.head->tenant);
@@ -81,7 +81,7 @@ void Writer::write_keys() {
 
 void Writer::write_duplicates() {
   Column seq{Type::int8}, tenant{Type::text}, seen{Type::bytes};
-  for (const MovedRun& moved : runs_) {
+  for (const TransferredRun& moved : runs_) {
     if (!moved.duplicates) continue;
     seq.add(seq_in(moved.run.id()));
     tenant.add(moved.run.head->tenant);
@@ -98,7 +98,7 @@ void Writer::add_wait(const Wait& wait) {
 
 void Writer::write_waits() {
   if (waits_.empty()) return;
-  write_runs();  // whose tenants these take
+  write_runs();  // the waits take their tenants from the runs
   Column predecessor{Type::int8}, dependent{Type::int8}, run{Type::uuid};
   for (const Wait& wait : waits_) {
     predecessor.add(wait.predecessor);
@@ -112,28 +112,28 @@ void Writer::write_waits() {
   waits_.clear();
 }
 
-void Writer::add_letter(const DeadLetter& letter) {
-  note_tenant(letter.tenant);
-  target_.run(pg::insert_dead_letter(letter));
-  // The engine tells of its letters itself.
+void Writer::add_dead_letter(const DeadLetter& dead_letter) {
+  note_tenant(dead_letter.tenant);
+  target_.run(pg::insert_dead_letter(dead_letter));
+  // The engine role sends the notification itself: it has no trigger for this.
   target_.run({"SELECT latchkey.tell_dead_letter($1, $2)",
-               Params().add(std::string_view(letter.tenant)).add(std::string_view(letter.function))});
+               Params().add(std::string_view(dead_letter.tenant)).add(std::string_view(dead_letter.function))});
 }
 
-void Writer::add_member(const DeadLetterMember& member, const DeadLetter& letter) {
-  members_.push_back({member, seq_in(letter.id), letter.tenant});
+void Writer::add_member(const DeadLetterMember& member, const DeadLetter& dead_letter) {
+  members_.push_back({member, seq_in(dead_letter.id), dead_letter.tenant});
   if (members_.size() >= kRowsMost) write_members();
 }
 
 void Writer::write_members() {
   if (members_.empty()) return;
-  Column seq{Type::int8}, generation{Type::int4}, tenant{Type::text}, letter{Type::int8}, run{Type::uuid},
+  Column seq{Type::int8}, generation{Type::int4}, tenant{Type::text}, dead_letter{Type::int8}, run{Type::uuid},
       key{Type::bytes}, code{Type::text}, reason{Type::bytes}, attempts{Type::int4}, effect{Type::int4}, at{Type::int8};
   for (const Member& one : members_) {
     seq.add(seq_in(one.member.run));
     generation.add(one.member.generation);
     tenant.add(one.tenant);
-    letter.add(one.letter);
+    dead_letter.add(one.dead_letter);
     run.add(one.member.run);
     key.add(one.member.key);
     code.add(one.member.code);
@@ -145,7 +145,7 @@ void Writer::write_members() {
   target_.run(Bulk{{{"seq", &seq},
                     {"generation", &generation},
                     {"tenant", &tenant},
-                    {"letter", &letter},
+                    {"letter", &dead_letter},
                     {"run", &run},
                     {"key", &key},
                     {"code", &code},

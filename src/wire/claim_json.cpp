@@ -71,7 +71,7 @@ Fault read_retry(RetryPolicy& into, const JsonValue& value) {
   if (!body.policy.schedule.empty() && body.growth)
     return wrong("`retry.schedule_ms` says every delay: leave out `first_ms`, `factor` and `ceiling_ms`");
   if (body.percent && body.policy.jitter != Jitter::percent)
-    return wrong("`retry.jitter_percent` goes with the jitter `percent` alone");
+    return wrong("`retry.jitter_percent` is allowed only with the jitter `percent`");
   if (!body.policy.schedule.empty() && !body.retries)
     body.policy.retries = static_cast<std::uint32_t>(body.policy.schedule.size());
   into = std::move(body.policy);

@@ -15,7 +15,7 @@ TEST(MemberScan, FindsValuesAsTheyWereSent) {
   EXPECT_EQ(scan.next_value(), "null");
 }
 
-TEST(Suggestions, NameTheNearest) {
+TEST(Suggestions, FindTheNearestName) {
   const std::string_view names[] = {"function", "key", "retries"};
   EXPECT_EQ(find_nearest("fucntion", names), "function");
   EXPECT_EQ(find_nearest("kye", names), "key");

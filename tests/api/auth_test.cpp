@@ -12,6 +12,7 @@ using api::Access;
 
 class AuthTest : public ServiceTest {};
 
+// covers: C7
 TEST_F(AuthTest, EveryRouteRequiresItsRole) {
   Caller no_token = caller(""), viewer = caller(make_token("viewer", R"(["t"])")),
          service = caller(make_token("service", R"(["t"])")), org_admin = caller(make_token("org-admin", R"(["t"])"));

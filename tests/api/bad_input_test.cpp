@@ -40,7 +40,7 @@ TEST_F(InputTest, BadClaimsAreRejected) {
       {R"({"function":"f","retry":{"schedule_ms":[]}})", 400, "INVALID_ARGUMENT", "1 to 64 delays"},
       {R"({"function":"f","retry":{"schedule_ms":[1,"2"]}})", 400, "INVALID_ARGUMENT", "`retry.schedule_ms`"},
       {R"({"function":"f","retry":{"schedule_ms":[1],"factor":2}})", 400, "INVALID_ARGUMENT", "says every delay"},
-      {R"({"function":"f","retry":{"jitter_percent":5}})", 400, "INVALID_ARGUMENT", "`percent` alone"},
+      {R"({"function":"f","retry":{"jitter_percent":5}})", 400, "INVALID_ARGUMENT", "only with the jitter `percent`"},
       {R"({"function":"f","retry":{"jitter":"percent","jitter_percent":101}})", 400, "INVALID_ARGUMENT", "0 to 100"},
       {R"({"function":"f","retry":{"jitter":"some"}})", 400, "INVALID_ARGUMENT", "decorrelated"},
       {R"({"function":"f","zzzzzzzzzz":1})", 400, "INVALID_ARGUMENT", "`zzzzzzzzzz` is not known"},

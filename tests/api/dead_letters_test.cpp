@@ -11,6 +11,7 @@ class ApiLettersTest : public ServiceTest {
   }
 };
 
+// covers: A7
 TEST_F(ApiLettersTest, DeadLettersAreRetriedAndResolved) {
   const Heard a = fail_one("a"), b = fail_one("b"), c = fail_one("c");
   const std::string letter = "/v1/dead-letters/" + a.at("/dead_letter_id");

@@ -3,7 +3,7 @@
 
 #include "api/service_fixture.hpp"
 #include "keying/key_hash.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -39,64 +39,65 @@ class RepeatTest : public ServiceTest {
     EXPECT_EQ(admin().settle(won, "fail", R"(,"error":{"message":"no")" + std::string(more) + "}").status, 200);
   }
   // Brings the key's run into the state that the row names.
-  void reach(Standing standing, const std::string& key) {
+  void reach(KeyState state, const std::string& key) {
     const auto claim = [&](std::string_view more = "") { return admin().claim(key, more); };
-    switch (standing) {
-      case Standing::absent:
+    switch (state) {
+      case KeyState::absent:
         return;
-      case Standing::cancelled: {
+      case KeyState::cancelled: {
         const Heard won = claim();
         admin().settle(won, "release");
         EXPECT_EQ(admin().post("/v1/runs/" + won.at("/run/id") + "/cancel").at("/status"), "cancelled");
         return;
       }
-      case Standing::window_over:
+      case KeyState::window_over:
         admin().settle(claim(R"(,"window_ms":60000)"), "complete");
         return pass_time(61s);
-      case Standing::while_running_completed:
+      case KeyState::while_running_completed:
         EXPECT_EQ(admin().settle(claim(R"(,"guard":"while-running")"), "complete").status, 200);
         return;
-      case Standing::while_running_failed:
+      case KeyState::while_running_failed:
         return fail(claim(R"(,"guard":"while-running")"), R"(,"retryable":false)");
-      case Standing::queued_job:
+      case KeyState::queued_job:
         return enqueue(key);
-      case Standing::queued_claim_due:
+      case KeyState::queued_claim_due:
         return fail(claim(R"(,"retry":{"first_ms":0})"), "");
-      case Standing::queued_claim_not_due:
+      case KeyState::queued_claim_not_due:
         return fail(claim(R"(,"retry":{"first_ms":60000,"ceiling_ms":60000})"), "");
-      case Standing::running:
+      case KeyState::running:
         EXPECT_EQ(claim().status, 201);
         return;
-      case Standing::lapsed_claim_rerun:
+      case KeyState::lapsed_claim_rerun:
         EXPECT_EQ(claim().status, 201);
         return pass_time(61s);
-      case Standing::lapsed_job_rerun:
+      case KeyState::lapsed_job_rerun:
         enqueue(key);
         take();
         return pass_time(61s);
-      case Standing::lapsed_hold:
+      case KeyState::lapsed_hold:
         EXPECT_EQ(claim(R"(,"on_doubt":"hold")").status, 201);
         return pass_time(61s);
-      case Standing::in_doubt:
+      case KeyState::in_doubt:
         return fail(claim(R"(,"on_doubt":"hold")"), R"(,"outcome_unknown":true)");
-      case Standing::failed_unknown_hold:
+      case KeyState::failed_unknown_hold:
         return fail(claim(R"(,"retry":{"retries":0})"), R"(,"outcome_unknown":true)");
-      case Standing::once_completed:
+      case KeyState::once_completed:
         EXPECT_EQ(admin().settle(claim(), "complete", R"(,"result":[1 ])").status, 200);
         return;
-      case Standing::once_failed:
+      case KeyState::once_failed:
         return fail(claim(), R"(,"retryable":false)");
     }
   }
 };
 
+// covers: A9
 TEST_F(RepeatTest, EveryRow) {
   for (const RepeatRow& row : kRepeatTable) {
-    const std::string key(name(row.standing));
+    const std::string key(name(row.state));
     SCOPED_TRACE(key);
-    reach(row.standing, key);
-    std::string more = is_lock(row.standing) ? R"(,"guard":"while-running")" : "";
-    if (row.standing == Standing::failed_unknown_hold) more = R"(,"on_doubt":"hold")";
+    reach(row.state, key);
+    std::string more = is_lock(row.state) ? R"(,"guard":"while-running")" : "";
+    if (row.state == KeyState::failed_unknown_hold) more = R"(,"on_doubt":"hold")";
     const std::string target = "/v1/keys?function=f&key=" + http::encode_percent(key);
     const Heard before = admin().get(target);
 

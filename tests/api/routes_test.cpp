@@ -14,6 +14,7 @@ using ::testing::StartsWith;
 
 class ApiTest : public ServiceTest {};
 
+// covers: B2
 TEST_F(ApiTest, ClaimCompleteReplay) {
   const Heard won = admin().claim("k", R"(,"input":{"b":1,"a":[2.50,"é"]},"caller":"cron")");
   ASSERT_EQ(won.status, 201) << won.body;

@@ -44,6 +44,7 @@ TEST_F(EmbeddedServerTest, TheServerOwnsItsStore) {
   EXPECT_EQ(StoreLock::find_server(file), std::nullopt);
 }
 
+// covers: B13
 TEST_F(ApiServerTest, TenConcurrentClaimsHaveOneWinner) {
   std::atomic<int> winners{0}, busy{0};
   std::latch ready(10);

@@ -3,11 +3,11 @@
 #include <sstream>
 
 #include "api/service_fixture.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_client.hpp"
 #include "support/postgres/pg_server.hpp"
 #include "support/raw_client.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
@@ -61,20 +61,20 @@ class PostgresSilentApi : public ::testing::Test {
 
 TEST_F(PostgresSilentApi, WaitingReadsBlockNoServerThread) {
   const std::string id = caller().claim("k").at("/run/id");
-  proxy_.hush_all();
+  proxy_.blackhole_all();
   std::vector<std::future<Heard>> reads;
   for (const std::string& target :
        {"/v1/runs/" + id, std::string("/v1/keys?function=f&key=k"), std::string("/metrics"), std::string("/readyz")})
     reads.push_back(std::async(std::launch::async, [this, target] { return caller().get(target); }));
   // Each read has its own connection. One more connection is the store's, which polls for due runs.
   const Duration patience = clock_.elapsed() + 20s;
-  while (proxy_.unheard() < reads.size() + 1 && clock_.elapsed() < patience) {
+  while (proxy_.blackholed() < reads.size() + 1 && clock_.elapsed() < patience) {
     // Repeated calls reach every thread of the server.
     const Duration start = clock_.elapsed();
     EXPECT_EQ(caller().get("/healthz").status, 200);
     ASSERT_LT(clock_.elapsed() - start, 5s) << "a read blocks a thread of the server";
   }
-  ASSERT_GT(proxy_.unheard(), reads.size()) << "not all reads reached the database at once";
+  ASSERT_GT(proxy_.blackholed(), reads.size()) << "not all reads reached the database at once";
   for (auto& read : reads)
     EXPECT_NE(read.wait_for(0s), std::future_status::ready) << "a read ended before the database was unblocked";
   proxy_.cut_all();
@@ -133,11 +133,11 @@ TEST_F(PostgresSilentApi, StopTakesSecondsAndAnswersAllRequests) {
                           "\r\n\r\n" + body);
   };
   send(0, "GET /v1/runs/" + id + "?wait_ms=60000");
-  ASSERT_TRUE(comes_true([&] { return caller().get("/metrics").body.contains("latchkey_waiting_requests 1"); }));
-  proxy_.hush_all();
+  ASSERT_TRUE(wait_until([&] { return caller().get("/metrics").body.contains("latchkey_waiting_requests 1"); }));
+  proxy_.blackhole_all();
   send(1, "POST /v1/runs", R"({"function":"f","key":"other"})");
   for (std::size_t i = 2; i < clients.size(); ++i) send(i, "GET /v1/runs");
-  ASSERT_TRUE(comes_true([&] { return is_all_read(service_->port()); })) << "the server did not read all requests";
+  ASSERT_TRUE(wait_until([&] { return is_all_read(service_->port()); })) << "the server did not read all requests";
 
   const Duration start = clock_.elapsed();
   auto stopped = std::async(std::launch::async, [&] {

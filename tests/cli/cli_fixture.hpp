@@ -58,7 +58,7 @@ class CliTest : public testing::Test {
 
   Folder folder_;
   std::string data_dir_ = folder_.file("data");
-  std::vector<std::string> environment_;  // more of it
+  std::vector<std::string> environment_;  // variables on top of the test's own
 };
 
 }  // namespace latchkey

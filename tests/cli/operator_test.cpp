@@ -1,4 +1,4 @@
-// What a person decides from the command line, on the embedded store and through a server.
+// Operator actions from the command line, on the embedded store and through a server.
 #include <signal.h>
 
 #include <chrono>
@@ -7,45 +7,45 @@
 #include "cli/cli_fixture.hpp"
 #include "keying/key_hash.hpp"
 #include "store/sqlite/sqlite_store.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
 
-enum class Owner { command, server };
+enum class StoreOwner { command, server };
 
-class OperatorClient : public CliTest, public testing::WithParamInterface<Owner> {
+class OperatorCommands : public CliTest, public testing::WithParamInterface<StoreOwner> {
  protected:
   void SetUp() override {
-    if (GetParam() == Owner::command) return;
+    if (GetParam() == StoreOwner::command) return;
     server_ = start({"serve", "--listen", "127.0.0.1:0"});
     server_->read_line();
   }
   static std::string id_in(const std::string& json) { return json.substr(json.find("\"id\":\"") + 6, 36); }
-  // A run whose holder was killed, under `hold`.
+  // A run in doubt: under `hold`, its owner was killed.
   std::string leave_doubt(const std::string& key) const {
-    const auto holder = start(run(key, "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s", "--on-doubt", "hold"}));
-    const std::string id = holder->read_line();
-    holder->signal(SIGKILL);
-    holder->finish();
+    const auto owner = start(run(key, "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s", "--on-doubt", "hold"}));
+    const std::string id = owner->read_line();
+    owner->signal(SIGKILL);
+    owner->finish();
     EXPECT_EQ(call(run(key, "echo never", {"--wait"})).exit, 76);
     return id;
   }
 
-  // One that was killed while it held the key; its lease is not over yet.
+  // A run whose owner was killed; its lease has not expired yet.
   std::string leave_dead(const std::string& key, Words flags = {}) const {
     flags.insert(flags.end(), {"--lease", "1s"});
-    const auto holder = start(run(key, "echo $LATCHKEY_RUN; cat > /dev/null", flags));
-    const std::string id = holder->read_line();
-    holder->signal(SIGKILL);
-    holder->finish();
+    const auto owner = start(run(key, "echo $LATCHKEY_RUN; cat > /dev/null", flags));
+    const std::string id = owner->read_line();
+    owner->signal(SIGKILL);
+    owner->finish();
     return id;
   }
-  // Asks until it is answered so, while the lease runs out; nobody claims the key meanwhile.
+  // Calls until the reply is good, while the lease expires; no other caller claims the key.
   template <class Good>
   bool becomes(const Words& words, Good good) const {
-    // Each asking is a program of its own: the lease of a second is over long before the last.
-    for (int asked = 0; asked < 2'000; ++asked)
+    // Each call starts a program, so the lease of one second expires long before the last call.
+    for (int calls = 0; calls < 2'000; ++calls)
       if (good(call(words))) return true;
     return false;
   }
@@ -53,11 +53,11 @@ class OperatorClient : public CliTest, public testing::WithParamInterface<Owner>
   std::unique_ptr<Process> server_;
 };
 
-TEST_P(OperatorClient, TimeIsSeenWithoutAnybodysClaim) {
-  const std::string held = leave_dead("held", {"--on-doubt", "hold"});
+TEST_P(OperatorCommands, ExpiredLeaseIsShownWithoutAClaim) {
+  const std::string expired = leave_dead("expired", {"--on-doubt", "hold"});
   EXPECT_TRUE(becomes({"runs", "list", "--status", "in_doubt"},
-                      [&](const Answer& answer) { return answer.out.find(held) != std::string::npos; }));
-  EXPECT_EQ(call({"runs", "resolve", held, "--outcome", "completed"}).exit, 0);
+                      [&](const Answer& answer) { return answer.out.find(expired) != std::string::npos; }));
+  EXPECT_EQ(call({"runs", "resolve", expired, "--outcome", "completed"}).exit, 0);
 
   const std::string decided = leave_dead("decided", {"--on-doubt", "hold"});
   EXPECT_TRUE(becomes({"runs", "resolve", decided, "--outcome", "failed"},
@@ -65,7 +65,7 @@ TEST_P(OperatorClient, TimeIsSeenWithoutAnybodysClaim) {
 
   const std::string lost = leave_dead("lost");
   const auto watcher = start({"runs", "watch", lost});
-  EXPECT_EQ(watcher->finish(), 1) << "its tries are used up: it ends with the lease";
+  EXPECT_EQ(watcher->finish(), 1) << "its attempts are used up: it fails when the lease expires";
   EXPECT_THAT(watcher->out, HasSubstr(lost + "  failed"));
 
   leave_dead("unseen", {"--function", "unseen"});
@@ -73,7 +73,7 @@ TEST_P(OperatorClient, TimeIsSeenWithoutAnybodysClaim) {
                       [](const Answer& answer) { return answer.out.find("OUTCOME_UNKNOWN") != std::string::npos; }));
 }
 
-TEST_P(OperatorClient, DoubtIsResolvedByHand) {
+TEST_P(OperatorCommands, RunInDoubtIsResolved) {
   const std::string done = leave_doubt("done");
   const Words completed{"runs", "resolve", done, "--outcome", "completed", "--result", R"({"sent":true})"};
   EXPECT_THAT(call(completed).out, HasSubstr("status       completed"));
@@ -90,7 +90,8 @@ TEST_P(OperatorClient, DoubtIsResolvedByHand) {
   EXPECT_EQ(call(run("again", "echo $LATCHKEY_RUN")).out, again + "\n");
 }
 
-TEST_P(OperatorClient, AFailedRunIsRetriedWithItsEffectKeyOrAFreshOne) {
+// covers: A11
+TEST_P(OperatorCommands, RetryUsesTheOldOrANewEffectKey) {
   const auto member = [](const std::string& json, const std::string& name) {
     const auto at = json.find("\"" + name + "\":\"");
     return at == json.npos ? "" : json.substr(at + name.size() + 4, 36);
@@ -108,44 +109,44 @@ TEST_P(OperatorClient, AFailedRunIsRetriedWithItsEffectKeyOrAFreshOne) {
   }
 }
 
-TEST_P(OperatorClient, ARetriedRunIsNotResolvedByItsDeadLetter) {
+TEST_P(OperatorCommands, RetriedRunIsNotResolved) {
   ASSERT_EQ(call(run("a", "exit 3")).exit, 3);
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   ASSERT_EQ(call({"dlq", "retry", letter}).exit, 0);
   const Words resolve{"dlq", "resolve", letter, "--outcome", "completed"};
   const Answer refused = call(resolve);
   EXPECT_EQ(refused.exit, 1);
-  EXPECT_THAT(refused.out, HasSubstr("0 changed, 0 stood so already, 1 refused\n"));
+  EXPECT_THAT(refused.out, HasSubstr("0 changed, 0 unchanged, 1 refused\n"));
   EXPECT_THAT(refused.out, HasSubstr("MOVE_REFUSED"));
   EXPECT_EQ(call(run("a", "echo done")).out, "done\n") << "it was queued, and runs";
-  EXPECT_THAT(call(resolve).out, HasSubstr("0 changed, 1 stood so already, 0 refused\n"));
+  EXPECT_THAT(call(resolve).out, HasSubstr("0 changed, 1 unchanged, 0 refused\n"));
 }
 
-TEST_P(OperatorClient, WrongResolutionsAreUsage) {
+TEST_P(OperatorCommands, InvalidResolutionsAreUsageErrors) {
   const std::string id = "0198f0a1-7c2e-7000-8000-00005be78b16";
   EXPECT_EQ(call({"runs", "resolve", id}).exit, 2);
   EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "maybe"}).exit, 2);
   EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "rerun", "--note", "x"}).exit, 2);
   EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "completed", "--result", "{"}).exit, 65);
-  EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "rerun"}).exit, 1) << "there is none";
+  EXPECT_EQ(call({"runs", "resolve", id, "--outcome", "rerun"}).exit, 1) << "the run does not exist";
 }
 
-TEST_P(OperatorClient, ADeadLettersRunsAreRetried) {
+TEST_P(OperatorCommands, RunsOfADeadLetterAreRetried) {
   for (const char* key : {"a", "b", "c"}) call(run(key, "exit 3"));
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
-  EXPECT_EQ(call({"dlq", "retry", letter, "--run", a}).out, "1 changed, 0 stood so already, 0 refused\n");
+  EXPECT_EQ(call({"dlq", "retry", letter, "--run", a}).out, "1 changed, 0 unchanged, 0 refused\n");
   EXPECT_THAT(call({"runs", "list", "--status", "failed"}).out, Not(HasSubstr(a)));
-  EXPECT_EQ(call({"dlq", "retry", letter, "--run", letter}).exit, 1) << "not in it";
-  EXPECT_EQ(call({"dlq", "retry", letter}).out, "2 changed, 1 stood so already, 0 refused\n");
+  EXPECT_EQ(call({"dlq", "retry", letter, "--run", letter}).exit, 1) << "not a member";
+  EXPECT_EQ(call({"dlq", "retry", letter}).out, "2 changed, 1 unchanged, 0 refused\n");
   EXPECT_EQ(call({"runs", "list", "--status", "failed"}).out, "no runs\n");
   EXPECT_EQ(call(run("b", "echo again")).out, "again\n");
   EXPECT_THAT(call({"dlq", "retry", letter}).out, HasSubstr("0 changed")) << "they were opened again since";
-  EXPECT_THAT(call({"dlq", "show", letter, "--json"}).out, HasSubstr("\"retried\"")) << "with who and when";
+  EXPECT_THAT(call({"dlq", "show", letter, "--json"}).out, HasSubstr("\"retried\"")) << "with the actor and the time";
   EXPECT_THAT(call({"dlq", "show", letter}).out, testing::ContainsRegex("retried 20[-0-9: Z]+ by "));
 }
 
-TEST_P(OperatorClient, AUserWhoseNameIsNoTextIsNamedReadably) {
+TEST_P(OperatorCommands, UserNameWithInvalidTextIsEscaped) {
   ASSERT_EQ(call(run("a", "exit 3")).exit, 3);
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   for (const char* verb : {"retry", "acknowledge"}) {
@@ -153,22 +154,22 @@ TEST_P(OperatorClient, AUserWhoseNameIsNoTextIsNamedReadably) {
     EXPECT_EQ(asked->finish(), 0) << asked->err;
   }
   const std::string shown = call({"dlq", "show", letter, "--json"}).out;
-  const std::string by = GetParam() == Owner::command ? R"("j\\377o")" : R"("admin.key")";
+  const std::string by = GetParam() == StoreOwner::command ? R"("j\\377o")" : R"("admin.key")";
   EXPECT_THAT(shown, HasSubstr(R"("by":)" + by));
   EXPECT_THAT(shown, HasSubstr(R"("acknowledged_by":)" + by));
 }
 
-TEST_P(OperatorClient, ATokensNameIsText) {
+TEST_P(OperatorCommands, TokenNameMustBeUtf8) {
   const Answer refused = call({"token", "create", "--name", "j\xffo", "--role", "admin"});
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, HasSubstr("INVALID_ARGUMENT: `name` must be UTF-8"));
 }
 
-TEST_P(OperatorClient, ADeadLettersRunsAreResolved) {
+TEST_P(OperatorCommands, RunsOfADeadLetterAreResolved) {
   for (const char* key : {"a", "b"}) call(run(key, "exit 3"));
   const std::string letter = id_in(call({"dlq", "list", "--json"}).out);
   const std::string a = id_in(call({"runs", "list", "--json", "--key", "a"}).out);
-  EXPECT_EQ(call({"dlq", "resolve", letter}).exit, 2) << "as what?";
+  EXPECT_EQ(call({"dlq", "resolve", letter}).exit, 2) << "the outcome is missing";
   EXPECT_EQ(call({"dlq", "resolve", letter, "--outcome", "completed", "--result", "{"}).exit, 65);
   EXPECT_EQ(call({"dlq", "resolve", letter, "--outcome", "completed", "--run", a, "--note", "seen"}).exit, 0);
   EXPECT_THAT(call({"runs", "list", "--status", "completed"}).out, HasSubstr(a));
@@ -176,26 +177,26 @@ TEST_P(OperatorClient, ADeadLettersRunsAreResolved) {
   EXPECT_THAT(call({"dlq", "show", letter, "--json"}).out, HasSubstr("seen"));
 }
 
-TEST_P(OperatorClient, ARunIsWatchedUntilItIsSettled) {
-  const auto holder = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null"));
-  const std::string id = holder->read_line();
+TEST_P(OperatorCommands, RunIsWatchedUntilItSettles) {
+  const auto owner = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null"));
+  const std::string id = owner->read_line();
   const auto watcher = start({"runs", "watch", id});
   const auto all = start({"runs", "watch", "--json"});
   EXPECT_THAT(watcher->read_line(), HasSubstr(id + "  running    try 1/1  run a"));
   EXPECT_THAT(all->read_line(), HasSubstr("\"status\":\"running\""));
-  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(owner->finish(), 0);
   EXPECT_EQ(watcher->finish(), 0);
   EXPECT_THAT(watcher->out, HasSubstr(id + "  completed"));
-  EXPECT_EQ(all->finish(), 0) << "nothing is open any more";
+  EXPECT_EQ(all->finish(), 0) << "no run is open";
   EXPECT_THAT(all->out, HasSubstr("\"status\":\"completed\""));
   call(run("b", "exit 3"));
   const std::string failed = id_in(call({"runs", "list", "--json", "--key", "b"}).out);
   EXPECT_EQ(call({"runs", "watch", failed}).exit, 1);
 }
 
-class DeskOfMany : public CliTest {
+class OperatorOnManyRuns : public CliTest {
  protected:
-  static constexpr int kMany = 1001;  // two pages, and one
+  static constexpr int kMany = 1001;  // two pages and one run
 
   void SetUp() override {
     std::filesystem::create_directory(data_dir_);
@@ -214,7 +215,7 @@ class DeskOfMany : public CliTest {
     const std::string list = call({"dlq", "list", "--json"}).out;
     return list.substr(list.find("\"id\":\"") + 6, 36);
   }
-  // Runs under keys of their own, each won.
+  // Claims many keys; every claim wins.
   std::vector<Won> fill(SqliteStore& store, const std::string& function) {
     std::vector<Won> won;
     for (int i = 0; i < kMany; ++i) {
@@ -234,7 +235,7 @@ class DeskOfMany : public CliTest {
   }
 };
 
-TEST_F(DeskOfMany, EverythingIsShown) {
+TEST_F(OperatorOnManyRuns, AllPagesAreShown) {
   const auto expect_all = [&] {
     EXPECT_EQ(count(call({"dlq", "show", letter(), "--json"}).out, "\"generation\":1"), kMany);
     const auto watcher = start({"runs", "watch", "--json"});
@@ -248,18 +249,18 @@ TEST_F(DeskOfMany, EverythingIsShown) {
   expect_all();
 }
 
-TEST_F(DeskOfMany, ATerminalShowsHowFarItIs) {
+TEST_F(OperatorOnManyRuns, TerminalShowsProgress) {
   auto terminal = start_on_terminal({"dlq", "retry", letter()});
   EXPECT_THAT(terminal.read_until("\r\n"),
-              testing::EndsWith("\r\x1b[Klatchkey: 1001 of its runs looked at, 1001 changed"
-                                "\r\x1b[K1001 changed, 0 stood so already, 0 refused\r\n"));
+              testing::EndsWith("\r\x1b[Klatchkey: 1001 of its runs processed, 1001 changed"
+                                "\r\x1b[K1001 changed, 0 unchanged, 0 refused\r\n"));
   EXPECT_EQ(terminal.finish(), 0);
   auto watcher = start_on_terminal({"runs", "watch"});
   watcher.read_until("\r\x1b[Klatchkey: 2002 open");
 }
 
-INSTANTIATE_TEST_SUITE_P(Owners, OperatorClient, testing::Values(Owner::command, Owner::server),
-                         [](const auto& one) { return one.param == Owner::command ? "Embedded" : "Server"; });
+INSTANTIATE_TEST_SUITE_P(Owners, OperatorCommands, testing::Values(StoreOwner::command, StoreOwner::server),
+                         [](const auto& one) { return one.param == StoreOwner::command ? "Embedded" : "Server"; });
 
 }  // namespace
 }  // namespace latchkey

@@ -1,4 +1,4 @@
-// How `latchkey run` ends before its command does: signals, a real terminal, a killed holder, a lost lease, a cancel.
+// Early ends of `latchkey run`: signals, a real terminal, a killed owner, a lost lease, a cancel.
 #include <signal.h>
 
 #include "cli/cli_fixture.hpp"
@@ -8,36 +8,36 @@ namespace {
 
 class RunSignals : public CliTest {
  protected:
-  // latchkey run with stderr in stdout, to be read as it comes.
-  std::unique_ptr<Process> start_telling(Words words) const {
+  // latchkey run with stderr in stdout, to be read line by line.
+  std::unique_ptr<Process> start_with_merged_output(Words words) const {
     words.insert(words.begin(), {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&1", LATCHKEY_BINARY});
     return start_program(std::move(words));
   }
 };
 
-// Says that it runs, then waits for its stdin to end.
+// Prints that it runs, then waits until its stdin is closed.
 const std::string kHold = "echo running; cat > /dev/null; echo done";
 
-TEST_F(RunSignals, AKilledHoldersChildrenAreGoneAndItsKeyIsFree) {
-  // The command, a grandchild, and one that left for a session of its own.
-  const auto holder =
+TEST_F(RunSignals, KillOfOwnerEndsItsProcesses) {
+  // The command, a grandchild, and a process in a session of its own.
+  const auto owner =
       start(run("a", "echo $$; sh -c 'echo $$; exec sleep 1000' & setsid sh -c 'echo $$; exec sleep 1000' & wait",
                 {"--lease", "1s"}));
-  std::vector<std::unique_ptr<Gone>> family;
-  for (int i = 0; i < 3; ++i) family.push_back(std::make_unique<Gone>(std::stoi(holder->read_line())));
-  holder->signal(SIGKILL);
+  std::vector<std::unique_ptr<ExitWatch>> family;
+  for (int i = 0; i < 3; ++i) family.push_back(std::make_unique<ExitWatch>(std::stoi(owner->read_line())));
+  owner->signal(SIGKILL);
   for (const auto& one : family) EXPECT_TRUE(one->wait());
-  EXPECT_EQ(holder->finish(), 137);
+  EXPECT_EQ(owner->finish(), 137);
   const Answer next = call(run("a", "echo second", {"--lease", "1s", "--wait"}));
   EXPECT_EQ(next.exit, 0);
   EXPECT_EQ(next.out, "second\n");
 }
 
-TEST_F(RunSignals, UnderHoldAKilledHolderLeavesDoubt) {
-  const auto holder = start(run("a", kHold, {"--lease", "1s", "--on-doubt", "hold"}));
-  ASSERT_EQ(holder->read_line(), "running");
-  holder->signal(SIGKILL);
-  holder->finish();
+TEST_F(RunSignals, KilledOwnerUnderHoldLeavesDoubt) {
+  const auto owner = start(run("a", kHold, {"--lease", "1s", "--on-doubt", "hold"}));
+  ASSERT_EQ(owner->read_line(), "running");
+  owner->signal(SIGKILL);
+  owner->finish();
   const Answer next = call(run("a", "echo second", {"--wait"}));
   EXPECT_EQ(next.exit, 76);
   EXPECT_THAT(next.err, HasSubstr("OUTCOME_UNKNOWN"));
@@ -47,41 +47,41 @@ TEST_F(RunSignals, UnderHoldAKilledHolderLeavesDoubt) {
   EXPECT_EQ(call(run("a", "echo second")).out, "second\n");
 }
 
-TEST_F(RunSignals, UnderHoldACommandCutShortLeavesDoubt) {
-  // Not one that ends with its stdin, which finish() closes: it could be done before the signal is passed on.
-  const auto holder = start(run("a", "echo running; exec sleep 1000", {"--on-doubt", "hold"}));
-  ASSERT_EQ(holder->read_line(), "running");
-  holder->signal(SIGTERM);
-  EXPECT_EQ(holder->finish(), 143);
-  EXPECT_THAT(holder->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
-  EXPECT_THAT(holder->err, Not(HasSubstr("given back")));
+TEST_F(RunSignals, InterruptedCommandUnderHoldLeavesDoubt) {
+  // The command does not end with its stdin, which finish() closes: it could complete before the signal reaches it.
+  const auto owner = start(run("a", "echo running; exec sleep 1000", {"--on-doubt", "hold"}));
+  ASSERT_EQ(owner->read_line(), "running");
+  owner->signal(SIGTERM);
+  EXPECT_EQ(owner->finish(), 143);
+  EXPECT_THAT(owner->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
+  EXPECT_THAT(owner->err, Not(HasSubstr("is released")));
   EXPECT_THAT(call(run("a", "echo again")).err, HasSubstr("OUTCOME_UNKNOWN"));
   call(run("b", "kill -9 $$", {"--on-doubt", "hold"}));  // as the kernel does when memory runs out
   EXPECT_EQ(call(run("b", "echo again")).exit, 76);
 }
 
-TEST_F(RunSignals, AHolderThatSleptPastItsLeaseStopsItsCommand) {
-  const auto holder = start(run("a", "echo $$; cat > /dev/null", {"--lease", "1s"}));
-  const Gone command(std::stoi(holder->read_line()));
-  holder->signal(SIGSTOP);
+TEST_F(RunSignals, OwnerPausedPastItsLeaseStopsItsCommand) {
+  const auto owner = start(run("a", "echo $$; cat > /dev/null", {"--lease", "1s"}));
+  const ExitWatch command(std::stoi(owner->read_line()));
+  owner->signal(SIGSTOP);
   EXPECT_EQ(call(run("a", "echo second", {"--wait"})).out, "second\n");
-  holder->signal(SIGCONT);
+  owner->signal(SIGCONT);
   EXPECT_TRUE(command.wait());
-  EXPECT_EQ(holder->finish(), 75);
-  EXPECT_THAT(holder->err, HasSubstr("LEASE_LOST"));
+  EXPECT_EQ(owner->finish(), 75);
+  EXPECT_THAT(owner->err, HasSubstr("LEASE_LOST"));
   EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "second\n");
 }
 
-TEST_F(RunSignals, SignalsArePassedOnOnceAndTheTryGivenBack) {
+TEST_F(RunSignals, SignalIsForwardedOnceAndAttemptReleased) {
   for (const auto& [signal, name] :
        std::vector<std::pair<int, std::string>>{{SIGINT, "INT"}, {SIGTERM, "TERM"}, {SIGHUP, "HUP"}}) {
     const auto words = run(name, "trap 'echo got " + name + "; exit 9' " + name + "; echo running; read x");
-    const auto holder = start(words);
-    ASSERT_EQ(holder->read_line(), "running");
-    holder->signal(signal);
-    EXPECT_EQ(holder->read_line(), "got " + name);
-    EXPECT_EQ(holder->finish(), 128 + signal);
-    EXPECT_EQ(holder->out, "running\ngot " + name + "\n");
+    const auto owner = start(words);
+    ASSERT_EQ(owner->read_line(), "running");
+    owner->signal(signal);
+    EXPECT_EQ(owner->read_line(), "got " + name);
+    EXPECT_EQ(owner->finish(), 128 + signal);
+    EXPECT_EQ(owner->out, "running\ngot " + name + "\n");
     const Answer next = call(run(name, "echo again"));
     EXPECT_EQ(next.exit, 0) << next.err;
     EXPECT_EQ(next.out, "again\n");
@@ -89,81 +89,81 @@ TEST_F(RunSignals, SignalsArePassedOnOnceAndTheTryGivenBack) {
   EXPECT_EQ(call({"dlq", "list"}).out, "no dead letters\n");
 }
 
-TEST_F(RunSignals, ACommandThatFinishesInSpiteOfTheSignalIsDone) {
-  const auto holder = start(run("a", "trap 'echo finishing; exit 0' TERM; echo running; read x"));
-  ASSERT_EQ(holder->read_line(), "running");
-  holder->signal(SIGTERM);
-  EXPECT_EQ(holder->read_line(), "finishing");  // its stdin stays open until then
-  EXPECT_EQ(holder->finish(), 0) << holder->err;
+TEST_F(RunSignals, CommandMayFinishAfterASignal) {
+  const auto owner = start(run("a", "trap 'echo finishing; exit 0' TERM; echo running; read x"));
+  ASSERT_EQ(owner->read_line(), "running");
+  owner->signal(SIGTERM);
+  EXPECT_EQ(owner->read_line(), "finishing");  // its stdin stays open until then
+  EXPECT_EQ(owner->finish(), 0) << owner->err;
   EXPECT_EQ(call(run("a", "echo again", {"--quiet"})).out, "running\nfinishing\n");
 }
 
-TEST_F(RunSignals, ACommandThatHadEndedWhenTheSignalCameIsDone) {
+TEST_F(RunSignals, CommandThatEndedBeforeASignalCompletes) {
   // More than one pipe holds, less than two: the command ends while latchkey waits for a reader of its output.
-  const auto holder = start(run("a", "echo $$; read x; head -c 130000 /dev/zero"));
-  const Gone command(std::stoi(holder->read_line()));
-  holder->write("\n");
+  const auto owner = start(run("a", "echo $$; read x; head -c 130000 /dev/zero"));
+  const ExitWatch command(std::stoi(owner->read_line()));
+  owner->write("\n");
   ASSERT_TRUE(command.wait());
-  holder->signal(SIGINT);
-  EXPECT_EQ(holder->finish(), 0) << holder->err;
+  owner->signal(SIGINT);
+  EXPECT_EQ(owner->finish(), 0) << owner->err;
   EXPECT_EQ(call(run("a", "echo again", {"--quiet"})).exit, 0);
   EXPECT_THAT(call({"runs", "list", "--status", "completed"}).out, HasSubstr("completed"));
 }
 
-TEST_F(RunSignals, ASecondSignalEndsACommandThatIgnoresTheFirst) {
-  const auto holder = start(run("a", "trap 'echo no' INT; echo running; while :; do read x || sleep 0.1; done"));
-  ASSERT_EQ(holder->read_line(), "running");
-  holder->signal(SIGINT);
-  EXPECT_EQ(holder->read_line(), "no");
-  holder->signal(SIGINT);
-  EXPECT_EQ(holder->finish(), 130);
+TEST_F(RunSignals, SecondSignalKillsTheCommand) {
+  const auto owner = start(run("a", "trap 'echo no' INT; echo running; while :; do read x || sleep 0.1; done"));
+  ASSERT_EQ(owner->read_line(), "running");
+  owner->signal(SIGINT);
+  EXPECT_EQ(owner->read_line(), "no");
+  owner->signal(SIGINT);
+  EXPECT_EQ(owner->finish(), 130);
 }
 
-TEST_F(RunSignals, ASignalEndsWaiting) {
-  const auto holder = start(run("a", kHold));
-  ASSERT_EQ(holder->read_line(), "running");
+TEST_F(RunSignals, SignalEndsTheWait) {
+  const auto owner = start(run("a", kHold));
+  ASSERT_EQ(owner->read_line(), "running");
   const auto waiter = start(run("a", "echo never", {"--wait"}));
-  // It waits once it has been refused, which is counted in the store; a signal before that ends it as well.
+  // It waits after its claim was refused, which the store counts; an earlier signal ends it, too.
   waiter->signal(SIGTERM);
   EXPECT_EQ(waiter->finish(), 143);
   EXPECT_EQ(waiter->out, "");
-  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(owner->finish(), 0);
 }
 
-TEST_F(RunSignals, CancelledByHandTheCommandIsStopped) {
-  const auto holder = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s"}));
-  const std::string id = holder->read_line();
+TEST_F(RunSignals, CancelStopsTheCommand) {
+  const auto owner = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s"}));
+  const std::string id = owner->read_line();
   EXPECT_EQ(call({"runs", "cancel", id}).exit, 0);
   // Its stdin stays open: only the cancel can end it.
-  EXPECT_THAT(holder->read_line(), "");
-  EXPECT_EQ(holder->finish(), 143);
+  EXPECT_THAT(owner->read_line(), "");
+  EXPECT_EQ(owner->finish(), 143);
   EXPECT_THAT(call({"runs", "show", id}).out, HasSubstr("status       cancelled"));
   EXPECT_THAT(call({"runs", "show", id, "--json"}).out, HasSubstr("\"effect\":\"unknown\""));
 }
 
-TEST_F(RunSignals, CancelledByHandACommandThatFinishesIsDone) {
-  const auto holder =
+TEST_F(RunSignals, CommandMayFinishAfterACancel) {
+  const auto owner =
       start(run("a", "trap 'exit 0' TERM; echo $LATCHKEY_RUN; while :; do read x; done", {"--lease", "1s"}));
-  const std::string id = holder->read_line();
+  const std::string id = owner->read_line();
   EXPECT_EQ(call({"runs", "cancel", id}).exit, 0);
-  EXPECT_THAT(holder->read_line(), "");
-  EXPECT_EQ(holder->finish(), 0) << holder->err;
+  EXPECT_THAT(owner->read_line(), "");
+  EXPECT_EQ(owner->finish(), 0) << owner->err;
   EXPECT_THAT(call({"runs", "show", id}).out, HasSubstr("status       completed"));
 }
 
-TEST_F(RunSignals, CtrlCReachesTheCommandOnceAndTheTryIsGivenBack) {
+TEST_F(RunSignals, CtrlCReachesTheCommandOnce) {
   auto terminal =
       start_on_terminal(run("a", "trap 'echo got INT; exit 9' INT; echo running; while :; do read x; done"));
   terminal.read_until("running\r\n");
   terminal.type("\x03");
-  const std::string seen = terminal.read_until("given back");
+  const std::string seen = terminal.read_until("is released");
   EXPECT_THAT(seen, HasSubstr("got INT"));
-  EXPECT_EQ(seen.find("got INT"), seen.rfind("got INT")) << "the terminal sent it, and nobody else";
+  EXPECT_EQ(seen.find("got INT"), seen.rfind("got INT")) << "only the terminal sent it";
   EXPECT_EQ(terminal.finish(), 130);
   EXPECT_EQ(call(run("a", "echo again")).out, "again\n");
 }
 
-TEST_F(RunSignals, CtrlCEndsACommandThatKnowsNothingOfIt) {
+TEST_F(RunSignals, CtrlCEndsACommandWithoutAHandler) {
   auto terminal = start_on_terminal(run("a", "echo running; exec cat"));
   terminal.read_until("running\r\n");
   terminal.type("\x03");
@@ -171,7 +171,7 @@ TEST_F(RunSignals, CtrlCEndsACommandThatKnowsNothingOfIt) {
   EXPECT_EQ(call(run("a", "echo again")).out, "again\n");
 }
 
-TEST_F(RunSignals, AClosedWindowReachesTheCommandToo) {
+TEST_F(RunSignals, HangupReachesTheCommand) {
   auto terminal =
       start_on_terminal(run("a", "trap 'echo got HUP >> " + file("log") +
                                      "; exit 9' HUP; echo running; while :; do read x || sleep 0.01; done"));
@@ -182,24 +182,24 @@ TEST_F(RunSignals, AClosedWindowReachesTheCommandToo) {
   EXPECT_EQ(call(run("a", "echo again")).out, "again\n");
 }
 
-TEST_F(RunSignals, BetweenTriesTheWaitIsGivenBackAndTheNextCallGoesOn) {
+TEST_F(RunSignals, SignalInARetryDelayReleasesTheRun) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string key = "k" + std::to_string(signal);
-    const auto holder =
-        start_telling(run(key, "echo $LATCHKEY_EFFECT_KEY > " + file(key) + "; exit 3", {"--retries", "5"}));
-    ASSERT_THAT(holder->read_line(), HasSubstr("attempt 1 of 6 failed: exit status 3; trying again in 1s"));
-    ASSERT_THAT(holder->read_line(), HasSubstr("attempt 2 of 6 failed: exit status 3; trying again in 5s"));
-    holder->signal(signal);
-    EXPECT_EQ(holder->finish(), 128 + signal);
-    EXPECT_THAT(holder->out, HasSubstr("is given back, the next call runs it again"));
+    const auto owner =
+        start_with_merged_output(run(key, "echo $LATCHKEY_EFFECT_KEY > " + file(key) + "; exit 3", {"--retries", "5"}));
+    ASSERT_THAT(owner->read_line(), HasSubstr("attempt 1 of 6 failed: exit status 3; trying again in 1s"));
+    ASSERT_THAT(owner->read_line(), HasSubstr("attempt 2 of 6 failed: exit status 3; trying again in 5s"));
+    owner->signal(signal);
+    EXPECT_EQ(owner->finish(), 128 + signal);
+    EXPECT_THAT(owner->out, HasSubstr("is released, the next call runs it again"));
     const Answer next = call(run(key, "echo attempt $LATCHKEY_ATTEMPT; echo $LATCHKEY_EFFECT_KEY"));
     EXPECT_EQ(next.exit, 0) << next.err;
-    EXPECT_EQ(next.out, "attempt 3\n" + read(key)) << "the same run: a sink that keys on it is not told of another";
+    EXPECT_EQ(next.out, "attempt 3\n" + read(key)) << "the same effect key, as it is the same run";
   }
   EXPECT_EQ(call({"dlq", "list"}).out, "no dead letters\n");
 }
 
-TEST_F(RunSignals, CtrlCBetweenTriesOnATerminal) {
+TEST_F(RunSignals, CtrlCInARetryDelayOnATerminal) {
   auto terminal = start_on_terminal(run("a", "exit 3", {"--retries", "5"}));
   terminal.read_until("trying again in 5s");
   terminal.type("\x03");
@@ -207,14 +207,15 @@ TEST_F(RunSignals, CtrlCBetweenTriesOnATerminal) {
   EXPECT_EQ(call(run("a", "echo next")).out, "next\n");
 }
 
-TEST_F(RunSignals, WhoeverWaitsAtATerminalSeesForHowLong) {
-  const auto holder = start(run("a", kHold));
-  ASSERT_EQ(holder->read_line(), "running");
+TEST_F(RunSignals, TerminalShowsTheWaitingTime) {
+  const auto owner = start(run("a", kHold));
+  ASSERT_EQ(owner->read_line(), "running");
   auto terminal = start_on_terminal(run("a", "echo never", {"--wait"}));
   terminal.read_until("\r\x1b[Klatchkey: waiting for run ");
   EXPECT_THAT(terminal.read_until("s"), testing::MatchesRegex("[0-9a-f-]+, [1-9]s"));
-  EXPECT_EQ(holder->finish(), 0);
-  EXPECT_THAT(terminal.read_until("done before"), HasSubstr("\r\x1b[Klatchkey: done before")) << "written over";
+  EXPECT_EQ(owner->finish(), 0);
+  EXPECT_THAT(terminal.read_until("done before"), HasSubstr("\r\x1b[Klatchkey: done before"))
+      << "overwrites the status line";
   EXPECT_EQ(terminal.finish(), 0);
   const auto again = start(run("b", kHold));
   ASSERT_EQ(again->read_line(), "running");

@@ -1,4 +1,4 @@
-// `latchkey run` as people use it: the real binary, no server. Tests wait on output, pipes and process ends.
+// `latchkey run` without a server: the real binary. Tests wait on output, pipes and process ends.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,7 +14,7 @@ namespace {
 
 class RunCommand : public CliTest {};
 
-// Says that it runs, then waits for its stdin to end.
+// Prints that it runs, then waits until its stdin is closed.
 const std::string kUntilEndOfInput = "echo running; cat > /dev/null; echo done";
 
 TEST_F(RunCommand, RunsOnceAndPrintsTheSameAgain) {
@@ -31,14 +31,14 @@ TEST_F(RunCommand, RunsOnceAndPrintsTheSameAgain) {
   EXPECT_EQ(read("log"), "x\n");
 }
 
-// Its keys are in a database that only a server reaches: a file beside it would know none of them.
-TEST_F(RunCommand, AVariableThatNamesPostgresqlIsNotPassedOver) {
+// Only a server reaches the keys in PostgreSQL. A file would have none of them, so it must not be used instead.
+TEST_F(RunCommand, PostgresqlInTheEnvironmentIsRefused) {
   environment_ = {"LATCHKEY_STORE=postgres://latchkey:Sesame@127.0.0.1/app"};
   for (const Words& words : {run("a", "echo ran"), Words{"runs", "list"}, Words{"dlq", "list"}}) {
     const Answer refused = call(words);
     EXPECT_EQ(refused.exit, 2) << words.front();
     EXPECT_EQ(refused.out, "");
-    EXPECT_THAT(refused.err, HasSubstr("say --server URL"));
+    EXPECT_THAT(refused.err, HasSubstr("name it with --server URL"));
     EXPECT_THAT(refused.err, Not(HasSubstr("Sesame")));
   }
   EXPECT_FALSE(std::filesystem::exists(data_dir_));
@@ -46,8 +46,8 @@ TEST_F(RunCommand, AVariableThatNamesPostgresqlIsNotPassedOver) {
   EXPECT_EQ(call(run("a", "echo ran")).out, "ran\n");
 }
 
-// As a server with the same variable does.
-TEST_F(RunCommand, AVariableThatNamesAFileIsTheStore) {
+// The same variable selects a server's store.
+TEST_F(RunCommand, FileInTheEnvironmentIsTheStore) {
   environment_ = {"LATCHKEY_STORE=sqlite:" + file("own.db")};
   EXPECT_EQ(call(run("a", "echo one")).out, "one\n");
   EXPECT_TRUE(std::filesystem::exists(file("own.db")));
@@ -55,7 +55,7 @@ TEST_F(RunCommand, AVariableThatNamesAFileIsTheStore) {
   EXPECT_THAT(call({"runs", "list"}).out, HasSubstr("completed"));
   const auto server = start({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_THAT(server->read_line(), HasSubstr("http://"));
-  EXPECT_EQ(call(run("a", "echo again")).out, "one\n") << "by the server that owns it";
+  EXPECT_EQ(call(run("a", "echo again")).out, "one\n") << "through the server that owns the store";
   EXPECT_EQ(call({"dlq", "list"}).exit, 0);
   environment_ = {"LATCHKEY_STORE=mysql://u:Sesame@h/d"};
   for (const Words& words : {run("a", "echo ran"), Words{"runs", "list"}, Words{"dlq", "list"}}) {
@@ -73,13 +73,13 @@ TEST_F(RunCommand, QuietRepeatsPrintNothingElse) {
   EXPECT_EQ(again.err, "err\n");
 }
 
-TEST_F(RunCommand, KeysOfTwoTenantsAndFunctionsHaveNoContact) {
+TEST_F(RunCommand, TenantsAndFunctionsHaveSeparateKeys) {
   EXPECT_EQ(call(run("a", "echo one")).out, "one\n");
   EXPECT_EQ(call(run("a", "echo two", {"--tenant", "acme"})).out, "two\n");
   EXPECT_EQ(call(run("a", "echo three", {"--function", "other"})).out, "three\n");
 }
 
-TEST_F(RunCommand, BinaryOutputComesBackByteForByte) {
+TEST_F(RunCommand, BinaryOutputIsReplayedByteForByte) {
   std::string bytes;
   for (int i = 0; i < 1024; ++i) bytes += static_cast<char>(i * 7);
   bytes += std::string("\0\r\n\xff\xfe\0", 6);
@@ -92,14 +92,14 @@ TEST_F(RunCommand, BinaryOutputComesBackByteForByte) {
   EXPECT_EQ(again.err, bytes);
 }
 
-TEST_F(RunCommand, KeepsTheLast64KibAndSaysSo) {
+TEST_F(RunCommand, Last64KibOfOutputAreStored) {
   const auto words = run("a", "head -c 100000 /dev/zero | tr '\\0' a; echo end");
   const Answer first = call(words);
   EXPECT_EQ(first.out.size(), 100'004u);
-  EXPECT_THAT(first.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were kept"));
+  EXPECT_THAT(first.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were stored"));
   const Answer again = call(words);
   EXPECT_EQ(again.out, first.out.substr(first.out.size() - 65'536));
-  EXPECT_THAT(again.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were kept"));
+  EXPECT_THAT(again.err, HasSubstr("only the last 65536 of 100004 bytes of stdout were stored"));
 }
 
 TEST_F(RunCommand, PassesMuchOutputThrough) {
@@ -121,26 +121,26 @@ TEST_F(RunCommand, PassesArgumentsAsTheyAre) {
   EXPECT_EQ(odd.out, "<><--><{}><[a,b]><--key><$x>");
 }
 
-TEST_F(RunCommand, TellsTheCommandWhichTryItIs) {
-  const Answer told =
+TEST_F(RunCommand, CommandGetsItsAttemptNumber) {
+  const Answer answer =
       call(run("the key", "echo $LATCHKEY_KEY $LATCHKEY_ATTEMPT; test $LATCHKEY_RUN = $LATCHKEY_EFFECT_KEY"));
-  EXPECT_EQ(told.exit, 0);
-  EXPECT_EQ(told.out, "the key 1\n");
+  EXPECT_EQ(answer.exit, 0);
+  EXPECT_EQ(answer.out, "the key 1\n");
 }
 
-TEST_F(RunCommand, ExitsAsTheCommandDid) {
+TEST_F(RunCommand, ExitStatusIsTheCommands) {
   EXPECT_EQ(call(run("a", "exit 3")).exit, 3);
   EXPECT_EQ(call(run("b", "kill -9 $$")).exit, 137);
   const Answer missing = call({"run", "--key", "c", "--", "/no/such/command"});
   EXPECT_EQ(missing.exit, 127);
   EXPECT_THAT(missing.err, HasSubstr("latchkey: /no/such/command: command not found\n"));
-  EXPECT_EQ(missing.err.find("not found"), missing.err.rfind("not found")) << "said once";
+  EXPECT_EQ(missing.err.find("not found"), missing.err.rfind("not found")) << "printed once";
   EXPECT_EQ(call({"run", "--key", "d", "--", "no-such-command-anywhere"}).exit, 127);
   std::ofstream(file("plain")) << "x";
   EXPECT_EQ(call({"run", "--key", "e", "--", file("plain")}).exit, 126);
 }
 
-TEST_F(RunCommand, AFailedKeyRunsAgainAtTheNextCall) {
+TEST_F(RunCommand, FailedKeyRunsAgainOnTheNextCall) {
   const auto words = run("a", "test -e " + file("ready") + " && echo ok");
   EXPECT_EQ(call(words).exit, 1);
   std::ofstream(file("ready")) << "x";
@@ -157,7 +157,7 @@ TEST_F(RunCommand, RetriesAfterAWait) {
   EXPECT_THAT(tried.err, HasSubstr("attempt 1 of 2 failed: exit status 3; trying again in 1s"));
 }
 
-TEST_F(RunCommand, ALaterCallSaysItsOwnRetries) {
+TEST_F(RunCommand, LaterCallUsesItsOwnRetries) {
   const std::string script = "test $LATCHKEY_ATTEMPT = 2 || exit 3; echo ok";
   EXPECT_EQ(call(run("a", script)).exit, 3);
   const Answer tried = call(run("a", script, {"--retries", "1"}));
@@ -165,7 +165,7 @@ TEST_F(RunCommand, ALaterCallSaysItsOwnRetries) {
   EXPECT_EQ(tried.out, "ok\n");
 }
 
-TEST_F(RunCommand, UsedUpRetriesLeaveADeadLetter) {
+TEST_F(RunCommand, ExhaustedRetriesLeaveADeadLetter) {
   const Answer tried = call(run("a", "echo why >&2; exit 3", {"--retries", "1"}));
   EXPECT_EQ(tried.exit, 3);
   EXPECT_THAT(tried.err, HasSubstr("dead letter "));
@@ -180,13 +180,13 @@ TEST_F(RunCommand, UsedUpRetriesLeaveADeadLetter) {
   EXPECT_THAT(call({"dlq", "list", "--all"}).out, HasSubstr(id));
 }
 
-TEST_F(RunCommand, NotFoundIsNotTriedAgain) {
+TEST_F(RunCommand, MissingProgramIsNotRetried) {
   const Answer missing = call({"run", "--key", "a", "--retries", "5", "--", "/no/such/command"});
   EXPECT_EQ(missing.exit, 127);
   EXPECT_THAT(call({"dlq", "list"}).out, HasSubstr("EXECUTION_ERROR"));
 }
 
-TEST_F(RunCommand, TenAtOnceRunItOnce) {
+TEST_F(RunCommand, TenCallersAtOnceRunItOnce) {
   ASSERT_EQ(::mkfifo(file("gate").c_str(), 0600), 0);
   std::vector<std::unique_ptr<Process>> processes;
   for (int i = 0; i < 10; ++i)
@@ -199,7 +199,7 @@ TEST_F(RunCommand, TenAtOnceRunItOnce) {
     threads.emplace_back([&, i] {
       exits[i] = processes[i]->finish();
       if (exits[i] == 75 && ++busy == 9) {
-        std::ofstream(file("gate")) << "through\n";  // the tenth goes on when all others are told
+        std::ofstream(file("gate")) << "through\n";  // the tenth ends after all others were refused
         opened = true;
       }
     });
@@ -209,14 +209,14 @@ TEST_F(RunCommand, TenAtOnceRunItOnce) {
   EXPECT_EQ(std::ranges::count(exits, 0), 1);
   EXPECT_EQ(read("log"), "x\n");
   for (std::size_t i = 0; i < 10; ++i)
-    if (exits[i] == 75) EXPECT_THAT(processes[i]->err, HasSubstr("latchkey: ALREADY_RUNNING: the key 'a' is held"));
+    if (exits[i] == 75) EXPECT_THAT(processes[i]->err, HasSubstr("latchkey: ALREADY_RUNNING: the key 'a' is leased"));
 }
 
-TEST_F(RunCommand, ThoseThatWaitForAFailedOneTryInTurn) {
+TEST_F(RunCommand, WaitingCallersRetryOneByOne) {
   const auto gate = [&](int at) { return file("gate" + std::to_string(at)); };
   for (int i = 0; i < 3; ++i) ASSERT_EQ(::mkfifo(gate(i).c_str(), 0600), 0);
   std::ofstream(file("log"));
-  // The third try succeeds.
+  // The third attempt succeeds.
   const std::string script =
       "cd " + file("") + "; n=$(wc -l < log); cat gate$n; echo x >> log; test $n = 2 && echo good";
   std::vector<std::unique_ptr<Process>> processes;
@@ -227,85 +227,85 @@ TEST_F(RunCommand, ThoseThatWaitForAFailedOneTryInTurn) {
     exits.push_back(process->finish());
     EXPECT_EQ(process->out, exits.back() == 0 ? "good\n" : "");
   }
-  EXPECT_EQ(std::ranges::count(exits, 1), 2) << "each that tried and failed says so";
-  EXPECT_EQ(std::ranges::count(exits, 0), 3) << "the third, and two that print what it wrote";
+  EXPECT_EQ(std::ranges::count(exits, 1), 2) << "each failed attempt has its exit status";
+  EXPECT_EQ(std::ranges::count(exits, 0), 3) << "the third attempt, and two callers that print its output";
   EXPECT_EQ(read("log"), "x\nx\nx\n");
 }
 
-TEST_F(RunCommand, WaitingEndsAfterItsTime) {
-  const auto holder = start(run("a", kUntilEndOfInput));
-  ASSERT_EQ(holder->read_line(), "running");
+TEST_F(RunCommand, WaitEndsAfterItsTime) {
+  const auto owner = start(run("a", kUntilEndOfInput));
+  ASSERT_EQ(owner->read_line(), "running");
   EXPECT_EQ(call(run("a", "echo", {"--wait-for", "300ms"})).exit, 75);
-  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(owner->finish(), 0);
 }
 
-TEST_F(RunCommand, OtherKeysGoOnWhileOneIsHeld) {
-  const auto holder = start(run("a", kUntilEndOfInput));
-  ASSERT_EQ(holder->read_line(), "running");
+TEST_F(RunCommand, OtherKeysAreFreeWhileOneIsOwned) {
+  const auto owner = start(run("a", kUntilEndOfInput));
+  ASSERT_EQ(owner->read_line(), "running");
   for (const char* key : {"b", "c", "d"}) EXPECT_EQ(call(run(key, "echo hi")).exit, 0);
   EXPECT_EQ(call(run("a", "echo hi")).exit, 75);
   EXPECT_THAT(call({"runs", "list", "--status", "running"}).out, HasSubstr(" a "));
-  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(owner->finish(), 0);
   EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "running\ndone\n");
 }
 
-TEST_F(RunCommand, AHolderKeepsItsKeyBeyondOneLease) {
-  const auto holder = start(run("a", kUntilEndOfInput, {"--lease", "1s"}));
-  ASSERT_EQ(holder->read_line(), "running");
+TEST_F(RunCommand, HeartbeatsExtendTheLease) {
+  const auto owner = start(run("a", kUntilEndOfInput, {"--lease", "1s"}));
+  ASSERT_EQ(owner->read_line(), "running");
   EXPECT_EQ(call(run("a", "echo stolen", {"--wait-for", "2500ms"})).exit, 75);
-  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(owner->finish(), 0);
 }
 
-TEST_F(RunCommand, WhatADoneCommandLeftRunningLivesOn) {
+TEST_F(RunCommand, BackgroundProcessOutlivesASuccess) {
   const Answer done = call(run("a", "sleep 1000 > /dev/null 2>&1 < /dev/null & echo $!"));
   EXPECT_EQ(done.exit, 0);
   const pid_t daemon = std::stoi(done.out);
-  const Gone gone(daemon);
+  const ExitWatch gone(daemon);
   EXPECT_FALSE(gone.has_ended());
   ::kill(daemon, SIGKILL);
   EXPECT_TRUE(gone.wait());
 }
 
-TEST_F(RunCommand, WhatAFailedCommandLeftRunningIsKilled) {
-  const auto holder = start(run("a", "sleep 1000 > /dev/null 2>&1 & echo $!; read x; exit 1"));
-  const Gone gone(std::stoi(holder->read_line()));
-  EXPECT_EQ(holder->finish(), 1);
+TEST_F(RunCommand, BackgroundProcessDiesWithAFailure) {
+  const auto owner = start(run("a", "sleep 1000 > /dev/null 2>&1 & echo $!; read x; exit 1"));
+  const ExitWatch gone(std::stoi(owner->read_line()));
+  EXPECT_EQ(owner->finish(), 1);
   EXPECT_TRUE(gone.wait());
 }
 
-TEST_F(RunCommand, ABackgroundProcessWithThePipesDoesNotHoldItUp) {
-  const auto holder = start(run("a", "sleep 1000 & echo $!"));
-  const pid_t daemon = std::stoi(holder->read_line());
-  EXPECT_EQ(holder->finish(), 0);
+TEST_F(RunCommand, BackgroundProcessOnThePipesDoesNotBlock) {
+  const auto owner = start(run("a", "sleep 1000 & echo $!"));
+  const pid_t daemon = std::stoi(owner->read_line());
+  EXPECT_EQ(owner->finish(), 0);
   ::kill(daemon, SIGKILL);
 }
 
 TEST_F(RunCommand, WhileRunningIsALock) {
   const Words lock{"--guard", "while-running"};
-  const auto holder = start(run("a", kUntilEndOfInput, lock));
-  ASSERT_EQ(holder->read_line(), "running");
+  const auto owner = start(run("a", kUntilEndOfInput, lock));
+  ASSERT_EQ(owner->read_line(), "running");
   EXPECT_EQ(call(run("a", "echo two", lock)).exit, 75);
-  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(owner->finish(), 0);
   EXPECT_EQ(call(run("a", "echo two", lock)).out, "two\n");
   EXPECT_EQ(call(run("a", "echo three", lock)).out, "three\n");
 }
 
-TEST_F(RunCommand, StrictRefusesAnotherCommandLine) {
+TEST_F(RunCommand, StrictRejectsAnotherCommandLine) {
   EXPECT_EQ(call(run("a", "echo one", {"--strict"})).exit, 0);
   const Answer other = call(run("a", "echo two", {"--strict"}));
   EXPECT_EQ(other.exit, 65);
   EXPECT_EQ(other.out, "");
   EXPECT_THAT(other.err, HasSubstr("latchkey: KEY_REUSED: "));
   EXPECT_EQ(call(run("a", "echo one", {"--strict"})).out, "one\n");
-  EXPECT_EQ(call(run("a", "echo two")).out, "one\n");  // nothing is compared unless asked
+  EXPECT_EQ(call(run("a", "echo two")).out, "one\n");  // without --strict, command lines are not compared
 }
 
-TEST_F(RunCommand, AWindowEnds) {
+TEST_F(RunCommand, KeyIsFreeAfterItsWindow) {
   EXPECT_EQ(call(run("a", "echo one", {"--window", "0s"})).out, "one\n");
   EXPECT_EQ(call(run("a", "echo two")).out, "two\n");
 }
 
-TEST_F(RunCommand, BadFlagsAreUsage) {
+TEST_F(RunCommand, InvalidFlagsAreUsageErrors) {
   const auto refused = [&](Words words, const char* why) {
     const Answer answer = call(std::move(words));
     EXPECT_EQ(answer.exit, 2) << answer.err;
@@ -329,7 +329,7 @@ TEST_F(RunCommand, BadFlagsAreUsage) {
   refused({}, "subcommand");
 }
 
-TEST_F(RunCommand, ADataDirectoryThatCannotBeUsedIsSaid) {
+TEST_F(RunCommand, UnusableDataDirectoryIsReported) {
   const Answer answer = call(run("a", "echo hi", {"--data-dir", "/dev/null/x"}));
   EXPECT_EQ(answer.exit, 69);
   EXPECT_EQ(answer.out, "");
@@ -342,7 +342,7 @@ TEST_F(RunCommand, ADataDirectoryThatCannotBeUsedIsSaid) {
   EXPECT_THAT(other.err, HasSubstr("latchkey: STORE_FORMAT: "));
 }
 
-TEST_F(RunCommand, AServerThatIsNotThereIsSaid) {
+TEST_F(RunCommand, UnreachableServerIsReported) {
   const Answer answer = call({"runs", "list", "--server", "http://127.0.0.1:1"});
   EXPECT_EQ(answer.exit, 69);
   EXPECT_THAT(answer.err, HasSubstr("SERVER_UNREACHABLE"));
@@ -366,7 +366,7 @@ TEST_F(RunCommand, RunsCanBeListedShownAndRetried) {
   EXPECT_EQ(call({"runs", "list", "--tenant", "other"}).out, "no runs\n");
 }
 
-TEST_F(RunCommand, OldRunsArePurgedByTheRetentionThatWasAskedFor) {
+TEST_F(RunCommand, OldRunsArePurgedByTheGivenRetention) {
   call(run("old", "echo old", {"--window", "0s"}));
   call(run("next", "echo next"));
   EXPECT_THAT(call({"runs", "list"}).out, HasSubstr(" old "));

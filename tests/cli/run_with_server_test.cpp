@@ -1,4 +1,4 @@
-// Commands beside a server that owns the store: they speak to it, and go on when it comes or goes.
+// Commands beside a server that owns the store: they use the server, and continue when it starts or stops.
 #include <signal.h>
 
 #include "cli/cli_fixture.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 class RunWithServer : public CliTest {
  protected:
-  // Serving once it has said where.
+  // Returns after the server has printed its address.
   std::unique_ptr<Process> serve() const {
     auto server = start({"serve", "--listen", "127.0.0.1:0"});
     server->read_line();
@@ -31,55 +31,55 @@ TEST_F(RunWithServer, RunsOnceThroughTheServerAndWithoutIt) {
   EXPECT_EQ(call(run("a", "echo other", {"--quiet"})).out, "out\n");
 }
 
-TEST_F(RunWithServer, AHolderGoesOnWhenAServerComesAndGoes) {
-  const auto holder = start(run("a", "echo running; cat > /dev/null; echo done", {"--lease", "1s"}));
-  ASSERT_EQ(holder->read_line(), "running");
+TEST_F(RunWithServer, OwnerContinuesBesideAServer) {
+  const auto owner = start(run("a", "echo running; cat > /dev/null; echo done", {"--lease", "1s"}));
+  ASSERT_EQ(owner->read_line(), "running");
   auto server = serve();
-  EXPECT_EQ(call(run("a", "echo stolen", {"--wait-for", "2s"})).exit, 75);  // its heartbeats go to the server now
+  EXPECT_EQ(call(run("a", "echo stolen", {"--wait-for", "2s"})).exit, 75);  // heartbeats now go to the server
   server->signal(SIGTERM);
   EXPECT_EQ(server->finish(), 0);
-  EXPECT_EQ(call(run("a", "echo stolen", {"--wait-for", "2s"})).exit, 75);  // and to the store again
-  EXPECT_EQ(holder->finish(), 0);
+  EXPECT_EQ(call(run("a", "echo stolen", {"--wait-for", "2s"})).exit, 75);  // heartbeats go to the store again
+  EXPECT_EQ(owner->finish(), 0);
   EXPECT_EQ(call(run("a", "", {"--quiet"})).out, "running\ndone\n");
 }
 
-TEST_F(RunWithServer, EveryRefusalCrossesTheWire) {
+TEST_F(RunWithServer, RefusalsOfTheServerAreReported) {
   auto server = serve();
-  const auto holder = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s", "--strict"}));
-  const std::string id = holder->read_line();
+  const auto owner = start(run("a", "echo $LATCHKEY_RUN; cat > /dev/null", {"--lease", "1s", "--strict"}));
+  const std::string id = owner->read_line();
   EXPECT_EQ(call(run("a", "echo other")).exit, 75);
   EXPECT_EQ(call(run("a", "echo other", {"--strict"})).exit, 65);
   EXPECT_EQ(call({"runs", "cancel", id}).exit, 0);
-  EXPECT_EQ(holder->read_line(), "");
-  EXPECT_EQ(holder->finish(), 143);
+  EXPECT_EQ(owner->read_line(), "");
+  EXPECT_EQ(owner->finish(), 143);
   const auto retried = call(run("b", "test $LATCHKEY_ATTEMPT = 2", {"--retries", "1"}));
   EXPECT_EQ(retried.exit, 0) << retried.err;
 }
 
-TEST_F(RunWithServer, UnderHoldACommandCutShortIsSaidToBeInDoubt) {
+TEST_F(RunWithServer, InterruptUnderHoldReportsDoubt) {
   auto server = serve();
-  const auto holder = start(run("a", "echo running; exec sleep 1000", {"--on-doubt", "hold"}));
-  ASSERT_EQ(holder->read_line(), "running");
-  holder->signal(SIGINT);
-  EXPECT_EQ(holder->finish(), 130);
-  EXPECT_THAT(holder->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
-  EXPECT_THAT(holder->err, Not(HasSubstr("given back")));
+  const auto owner = start(run("a", "echo running; exec sleep 1000", {"--on-doubt", "hold"}));
+  ASSERT_EQ(owner->read_line(), "running");
+  owner->signal(SIGINT);
+  EXPECT_EQ(owner->finish(), 130);
+  EXPECT_THAT(owner->err, HasSubstr("OUTCOME_UNKNOWN: interrupted; run "));
+  EXPECT_THAT(owner->err, Not(HasSubstr("is released")));
   EXPECT_EQ(call(run("a", "echo again")).exit, 76);
 }
 
-TEST_F(RunWithServer, ASignalBetweenTriesGivesTheWaitBack) {
+TEST_F(RunWithServer, SignalInARetryDelayReleasesTheRun) {
   auto server = serve();
-  const auto holder =
+  const auto owner =
       start_program({"/bin/sh", "-c", "exec " LATCHKEY_BINARY " run --key a --retries 5 -- sh -c 'exit 3' 2>&1"});
-  ASSERT_THAT(holder->read_line(), HasSubstr("trying again in 1s"));
-  ASSERT_THAT(holder->read_line(), HasSubstr("trying again in 5s"));
-  holder->signal(SIGINT);
-  EXPECT_EQ(holder->finish(), 130);
-  EXPECT_THAT(holder->out, HasSubstr("is given back, the next call runs it again"));
+  ASSERT_THAT(owner->read_line(), HasSubstr("trying again in 1s"));
+  ASSERT_THAT(owner->read_line(), HasSubstr("trying again in 5s"));
+  owner->signal(SIGINT);
+  EXPECT_EQ(owner->finish(), 130);
+  EXPECT_THAT(owner->out, HasSubstr("is released, the next call runs it again"));
   EXPECT_EQ(call(run("a", "echo attempt $LATCHKEY_ATTEMPT")).out, "attempt 3\n");
 }
 
-TEST_F(RunWithServer, TokensAreMadeListedAndRevoked) {
+TEST_F(RunWithServer, TokensAreCreatedListedAndRevoked) {
   auto server = serve();
   const Answer made = call({"token", "create", "--name", "ci", "--role", "service", "--tenant", "acme", "--json"});
   ASSERT_EQ(made.exit, 0) << made.err;

@@ -20,7 +20,7 @@ class ServePostgres : public CliTest {
   ~ServePostgres() override { PgServer::instance().give_back(database_); }
 
   static Words serve_words(const std::string& store) { return {"serve", "--listen", "127.0.0.1:0", "--store", store}; }
-  // Serving once it has said where.
+  // Returns after the server has printed its address.
   std::unique_ptr<Process> serve(const std::string& store) {
     auto server = start(serve_words(store));
     const std::string line = server->read_line();
@@ -51,7 +51,7 @@ class ServePostgres : public CliTest {
     EXPECT_EQ(server.finish(), 0) << server.err;
     EXPECT_THAT(server.err, HasSubstr("stopped by signal 15"));
   }
-  // Though it has not begun to serve, and nothing lets it.
+  // A signal must end a server that has not begun to serve and cannot.
   static void expect_an_early_end(Process& server, int signal) {
     SystemClock clock;
     const Duration start = clock.elapsed();
@@ -61,14 +61,14 @@ class ServePostgres : public CliTest {
     EXPECT_EQ(server.out, "");
     EXPECT_THAT(server.err, HasSubstr("stopped by signal " + std::to_string(signal) + " before it served"));
   }
-  // The same database, with another name and password of the user, another host, another database.
+  // The URL of another user, host or database.
   std::string url(const std::string& user, const std::string& host, const std::string& database) const {
     return "postgres://" + user + "@" + host + "/" + database;
   }
   std::string host() const { return "127.0.0.1:" + std::to_string(PgServer::instance().port()); }
   std::string name() const { return database_.substr(database_.rfind('/') + 1); }
-  // All that a server could have changed about the schema.
-  std::string look() const {
+  // Everything about the schema that a server could have changed.
+  std::string schema_state() const {
     return PgClient(database_).ask_one(
         "SELECT coalesce((SELECT string_agg(m::text, ' ' ORDER BY m.version) FROM latchkey.migrations m), '') || "
         "(SELECT string_agg(c.oid::regclass || ' ' || c.relkind::text || c.relfilenode || coalesce(c.relacl::text, "

@@ -1,5 +1,5 @@
-// `latchkey serve --store postgres://…` where there is something between it and the one PostgreSQL: a pooler in
-// transaction mode, or several hosts of which one takes the place of another while it serves.
+// `latchkey serve --store postgres://…` through a pooler in transaction mode, and with several hosts, one of which
+// fails over to another.
 #include <atomic>
 #include <map>
 #include <thread>
@@ -26,14 +26,14 @@ class ServeAcross : public ServePostgres {
     EXPECT_THAT(complete(won, "of " + key), HasSubstr("200 OK")) << key;
     return member(won, "id");
   }
-  // Whoever asks again is answered by what was settled then.
+  // A repeat gets the stored result of that settlement.
   void expect_settled(const std::string& key, const std::string& id) const {
     EXPECT_THAT(post("/v1/runs", claim_of(key)),
                 AllOf(HasSubstr("200 OK"), HasSubstr(id), HasSubstr(R"("result":"of )" + key + "\"")));
   }
 };
 
-TEST_F(ServeAcross, APoolerInTransactionMode) {
+TEST_F(ServeAcross, PoolerInTransactionModeIsSupported) {
   constexpr int kPool = 2, kCallers = 8, kRounds = 10;
   PgBouncer bouncer(PgServer::instance().port(), kPool);
   auto one = serve(bouncer.url(name()));
@@ -51,7 +51,7 @@ TEST_F(ServeAcross, APoolerInTransactionMode) {
   }
   EXPECT_EQ(call(run("a", "echo once; echo x >> " + file("log"))).out, "once\n");
   EXPECT_EQ(call(run("a", "echo twice", {"--quiet"})).out, "once\n");
-  // Its connections are more than there are behind the pooler, so they share them.
+  // The server has more connections to the pooler than the pooler has to PostgreSQL.
   EXPECT_GT(PgClient(bouncer.url("pgbouncer")).ask("SHOW CLIENTS").size(), kPool + 1u);
   EXPECT_EQ(PgClient(database_).ask_one("SELECT count(*) <= 2 FROM pg_stat_activity WHERE datname = "
                                         "current_database() AND backend_type = 'client backend' AND pid <> "
@@ -60,7 +60,7 @@ TEST_F(ServeAcross, APoolerInTransactionMode) {
   const std::string won = post("/v1/runs", claim_of("k"));
   ASSERT_THAT(won, HasSubstr("201 Created"));
 
-  // Another server, through the same pooler, to which it goes over when that has gone and come back.
+  // A second server on the same pooler; both reconnect after the pooler has restarted.
   auto two = serve(bouncer.url(name()));
   EXPECT_NE(port_, port_of_one);
   EXPECT_THAT(post("/v1/runs", claim_of("k")), AllOf(HasSubstr("409 "), HasSubstr("ALREADY_RUNNING")));
@@ -79,15 +79,16 @@ TEST_F(ServeAcross, APoolerInTransactionMode) {
   stop(*two);
 }
 
-TEST_F(ServeAcross, AHostThatIsDownIsPassedOver) {
+TEST_F(ServeAcross, HostThatIsDownIsSkipped) {
   const ReservedPort down;
   auto server = serve(url("latchkey", down.host() + "," + host(), name()) + "?target_session_attrs=read-write");
   expect_settled("k", settle("k"));
   stop(*server);
 }
 
-// Synchronous, the standby named first: it is passed over until it is the primary.
-TEST_F(ServeAcross, AStandbyThatIsPromotedHasAllThatWasAcknowledged) {
+// With synchronous replication. The URL names the standby first: the server skips it until it is the primary.
+// covers: X3
+TEST_F(ServeAcross, PromotedStandbyHasAllAcknowledgedRuns) {
   PgCluster primary;
   const auto standby = PgCluster::make_standby(primary);
   primary.stop(PgStop::fast);
@@ -96,9 +97,9 @@ TEST_F(ServeAcross, AStandbyThatIsPromotedHasAllThatWasAcknowledged) {
   auto server = serve("postgres://latchkey@127.0.0.1:" + std::to_string(standby->port()) + ",127.0.0.1:" +
                       std::to_string(primary.port()) + "/postgres?target_session_attrs=read-write&connect_timeout=5");
 
-  const std::string held = post("/v1/runs", claim_of("held"));
-  ASSERT_THAT(held, HasSubstr("201 Created"));
-  // Four callers settle key after key; what one is told of, before and after, is noted.
+  const std::string open = post("/v1/runs", claim_of("open"));
+  ASSERT_THAT(open, HasSubstr("201 Created"));
+  // Four callers settle key after key and record each acknowledged run, before and after the failover.
   std::vector<std::map<std::string, std::string>> settled(4);
   std::atomic<int> answered{0};
   const auto wait_for = [&](int enough) {
@@ -111,12 +112,12 @@ TEST_F(ServeAcross, AStandbyThatIsPromotedHasAllThatWasAcknowledged) {
       callers.emplace_back([&, i] {
         for (int round = 0; !enough; ++round) {
           const std::string key = std::to_string(i) + ":" + std::to_string(round);
-          // Of the one that was under way when the primary went it may be told that its lease is lost.
+          // The settlement that was in flight when the primary stopped may get LEASE_LOST.
           const std::string won = post("/v1/runs", claim_of(key));
           EXPECT_THAT(won, HasSubstr("201 Created")) << key;
-          const std::string told = complete(won, "of " + key);
-          if (told.find("LEASE_LOST") == told.npos) {
-            EXPECT_THAT(told, HasSubstr("200 OK")) << key;
+          const std::string settlement = complete(won, "of " + key);
+          if (settlement.find("LEASE_LOST") == settlement.npos) {
+            EXPECT_THAT(settlement, HasSubstr("200 OK")) << key;
             settled[i][key] = member(won, "id");
           }
           ++answered;
@@ -131,14 +132,14 @@ TEST_F(ServeAcross, AStandbyThatIsPromotedHasAllThatWasAcknowledged) {
   }
   for (const auto& some : settled)
     for (const auto& [key, id] : some) expect_settled(key, id);
-  // A lease by the lost server's word is over, and who takes the run over has a higher fence.
-  const std::string taken_over = post("/v1/runs", claim_of("held"));
+  // The leases of the lost primary have expired, and the next owner has a higher fence.
+  const std::string taken_over = post("/v1/runs", claim_of("open"));
   ASSERT_THAT(taken_over, HasSubstr("201 Created"));
-  EXPECT_EQ(member(taken_over, "id"), member(held, "id"));
-  EXPECT_GT(std::stoll(member(taken_over, "fence")), std::stoll(member(held, "fence")));
-  EXPECT_THAT(complete(held, "too late"), HasSubstr("LEASE_LOST"));
-  EXPECT_THAT(complete(taken_over, "of held"), HasSubstr("200 OK"));
-  expect_settled("held", member(held, "id"));
+  EXPECT_EQ(member(taken_over, "id"), member(open, "id"));
+  EXPECT_GT(std::stoll(member(taken_over, "fence")), std::stoll(member(open, "fence")));
+  EXPECT_THAT(complete(open, "too late"), HasSubstr("LEASE_LOST"));
+  EXPECT_THAT(complete(taken_over, "of open"), HasSubstr("200 OK"));
+  expect_settled("open", member(open, "id"));
   EXPECT_EQ(PgClient(standby->url()).ask_one("SELECT count(*) FROM latchkey.runs"), std::to_string(answered + 1));
   stop(*server);
 }

@@ -1,5 +1,5 @@
-// Two `latchkey serve` on one PostgreSQL, and callers of both over HTTP. Now the one, now the other is killed amid its
-// work and started again; whoever is not answered asks the other one.
+// Two `latchkey serve` on one PostgreSQL, and callers of both over HTTP. The servers are killed in turn under load and
+// started again; a caller without a reply retries on the other server.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -9,7 +9,7 @@
 
 #include "base/random.hpp"
 #include "cli/serve_postgres_fixture.hpp"
-#include "support/stride.hpp"
+#include "support/test_length.hpp"
 
 namespace latchkey {
 namespace {
@@ -23,11 +23,12 @@ struct Reply {
 
 class ServeKilled : public ServePostgres {
  protected:
-  static constexpr std::size_t kKills = 20 / kStride, kPairs = 2;
-  // Whose lease does not end while this runs, and whose does.
+  static constexpr std::size_t kPairs = 2;
+  const std::size_t kills_ = repetitions(20);
+  // Leases that do not expire during the test, and leases that do.
   static constexpr auto kLong = "3600000", kShort = "1000";
 
-  // What the caller of a key was told when it had settled it.
+  // An acknowledged settlement.
   struct Acknowledged {
     std::string id, fence, result;
   };
@@ -50,7 +51,7 @@ class ServeKilled : public ServePostgres {
     EXPECT_EQ(server.process->finish(), 128 + SIGKILL) << server.process->err;
   }
 
-  // Nothing, when it was killed before it had answered, or does not serve yet.
+  // No reply if the server was killed before its reply, or does not serve yet.
   std::optional<Reply> ask_one(const Server& server, const std::string& target, const std::string& body,
                                const std::string& call) const {
     RawClient client(server.port);
@@ -63,7 +64,7 @@ class ServeKilled : public ServePostgres {
     if (end == answer.npos) return std::nullopt;
     return Reply{answer.substr(answer.find(' ') + 1, 3), answer.substr(end + 4)};
   }
-  // This one first, then the other, until one answers.
+  // Retries on the other server until one replies.
   Reply ask(std::size_t which, const std::string& target, const std::string& body, const std::string& call = "") {
     SystemClock clock;
     for (const Duration patience = clock.elapsed() + 60s; clock.elapsed() < patience; which = 1 - which) {
@@ -71,7 +72,7 @@ class ServeKilled : public ServePostgres {
       ++unanswered_;
       std::this_thread::yield();
     }
-    ADD_FAILURE() << "neither answers";
+    ADD_FAILURE() << "no server replies";
     return {};
   }
   Reply claim(std::size_t which, const std::string& key, const std::string& lease_ms, const std::string& call = "") {
@@ -85,7 +86,7 @@ class ServeKilled : public ServePostgres {
   }
   static Acknowledged owned(const Reply& won) { return {member(won.body, "id"), member(won.body, "fence"), {}}; }
 
-  // Of each pair both want the same keys, one from each server.
+  // The two callers of a pair claim the same keys, one from each server.
   void work(std::size_t caller, const std::atomic<bool>& enough);
   void do_key(std::size_t caller, const std::string& key);
   Acknowledged win(std::size_t which, const std::string& key, const std::string& lease_ms) {
@@ -99,16 +100,16 @@ class ServeKilled : public ServePostgres {
     const int until = answered_ + more;
     for (int seen = answered_; seen < until; seen = answered_) answered_.wait(seen);
   }
-  void expect_goes_on(std::size_t which, const std::string& key, const Acknowledged& own);
-  void expect_passes_on(std::size_t which, const std::string& key, const Acknowledged& lost);
-  void expect_replays(const std::string& key, const Acknowledged& told);
+  void expect_lease_continues(std::size_t which, const std::string& key, const Acknowledged& own);
+  void expect_next_owner(std::size_t which, const std::string& key, const Acknowledged& lost);
+  void expect_replays(const std::string& key, const Acknowledged& settled);
 
   std::array<Server, 2> servers_;
   std::string token_;
   std::mutex mutex_;
   std::map<std::string, Acknowledged> acknowledged_;
-  std::map<std::string, Acknowledged> held_;     // the same, for what the test itself did
-  std::map<std::string, std::string> replayed_;  // to who came later
+  std::map<std::string, Acknowledged> own_;      // settled by the test itself
+  std::map<std::string, std::string> replayed_;  // replies to later callers
   std::atomic<int> answered_{0}, unanswered_{0};
 };
 
@@ -124,7 +125,7 @@ void ServeKilled::do_key(std::size_t caller, const std::string& key) {
   const std::size_t near = caller % 2, far = 1 - near;
   const std::string who = std::to_string(caller);
   while (true) {
-    // Asked again by its name it recognises what it has won without being told.
+    // A repeat of the named call gets the run that it won before its reply was lost.
     const Reply reply = claim(near, key, kLong, "call-" + who + "-" + key);
     if (reply.status == "409") {
       std::this_thread::yield();
@@ -137,7 +138,7 @@ void ServeKilled::do_key(std::size_t caller, const std::string& key) {
     }
     ASSERT_EQ(reply.status, "201") << key << reply.body;
     Acknowledged own = owned(reply);
-    own.result = R"({"of": ")" + key + R"(",  "by": )" + who + ".50}";  // kept byte for byte
+    own.result = R"({"of": ")" + key + R"(",  "by": )" + who + ".50}";  // stored byte for byte
     const Reply extended = extend(far, own);
     EXPECT_EQ(extended.status, "200") << key << extended.body;
     const Reply settled = complete(near, own, own.result);
@@ -148,51 +149,52 @@ void ServeKilled::do_key(std::size_t caller, const std::string& key) {
   }
 }
 
-void ServeKilled::expect_replays(const std::string& key, const Acknowledged& told) {
+void ServeKilled::expect_replays(const std::string& key, const Acknowledged& settled) {
   std::vector<std::string> bodies;
   for (const std::size_t which : {0u, 1u}) {
-    // Who settles it again, in another way, changes nothing.
-    const Reply another = complete(which, told, R"("another")");
+    // Another settlement of the same run changes nothing.
+    const Reply another = complete(which, settled, R"("another")");
     EXPECT_EQ(another.status, "200") << key << another.body;
     const Reply failed =
-        ask(which, "/v1/runs/" + told.id + "/fail", R"({"error":{"message":"m"},"fence":)" + told.fence + "}");
+        ask(which, "/v1/runs/" + settled.id + "/fail", R"({"error":{"message":"m"},"fence":)" + settled.fence + "}");
     EXPECT_EQ(failed.status, "409") << key << failed.body;
     EXPECT_THAT(failed.body, HasSubstr("ALREADY_SETTLED"));
     const Reply again = claim(which, key, kLong);
     EXPECT_EQ(again.status, "200") << key << again.body;
-    EXPECT_THAT(again.body, AllOf(HasSubstr(told.id), HasSubstr(R"("result":)" + told.result)));
+    EXPECT_THAT(again.body, AllOf(HasSubstr(settled.id), HasSubstr(R"("result":)" + settled.result)));
     bodies.push_back(again.body);
   }
   EXPECT_EQ(bodies[0], bodies[1]) << key;
   if (replayed_.contains(key)) EXPECT_EQ(replayed_[key], bodies[0]) << key;
 }
 
-// The lease is not the server's that gave it: with the same fence it is extended and settled through the other.
-void ServeKilled::expect_goes_on(std::size_t which, const std::string& key, const Acknowledged& own) {
+// A lease does not belong to a server: it is extended and settled through the other one with the same fence.
+void ServeKilled::expect_lease_continues(std::size_t which, const std::string& key, const Acknowledged& own) {
   const Reply extended = extend(which, own), wanted = claim(which, key, kLong);
   EXPECT_EQ(extended.status, "200") << key << extended.body;
   EXPECT_THAT(wanted.body, HasSubstr("ALREADY_RUNNING")) << key;
   const Reply settled = complete(which, own, own.result);
   EXPECT_EQ(settled.status, "200") << key << settled.body;
-  held_[key] = own;
+  own_[key] = own;
 }
 
-// One that nobody extends passes on, with a higher fence; who had it has it no more.
-void ServeKilled::expect_passes_on(std::size_t which, const std::string& key, const Acknowledged& lost) {
-  const auto ask_for_it = [&] { return claim(which, key, kLong, "next-" + key); };
-  Reply next = ask_for_it();
-  while (next.status == "409") next = ask_for_it();
+// A lease that is not extended expires: the next owner has a higher fence, and the old owner is rejected.
+void ServeKilled::expect_next_owner(std::size_t which, const std::string& key, const Acknowledged& lost) {
+  const auto claim_again = [&] { return claim(which, key, kLong, "next-" + key); };
+  Reply next = claim_again();
+  while (next.status == "409") next = claim_again();
   ASSERT_EQ(next.status, "201") << key << next.body;
-  Acknowledged heir = owned(next);
-  EXPECT_EQ(heir.id, lost.id);
-  EXPECT_GT(std::stoull(heir.fence), std::stoull(lost.fence));
+  Acknowledged successor = owned(next);
+  EXPECT_EQ(successor.id, lost.id);
+  EXPECT_GT(std::stoull(successor.fence), std::stoull(lost.fence));
   EXPECT_THAT(complete(1 - which, lost, "\"late\"").body, HasSubstr("LEASE_LOST")) << key;
-  heir.result = lost.result;
-  EXPECT_EQ(complete(1 - which, heir, heir.result).status, "200") << key;
-  held_[key] = heir;
+  successor.result = lost.result;
+  EXPECT_EQ(complete(1 - which, successor, successor.result).status, "200") << key;
+  own_[key] = successor;
 }
 
-TEST_F(ServeKilled, WhatOneAcknowledgedTheOtherGoesOnWith) {
+// covers: X3
+TEST_F(ServeKilled, OtherServerContinuesAcknowledgedWork) {
   SeededRandom random(7);
   std::map<std::string, Acknowledged> lent;
   {
@@ -200,28 +202,28 @@ TEST_F(ServeKilled, WhatOneAcknowledgedTheOtherGoesOnWith) {
     std::vector<std::jthread> callers;
     const std::unique_ptr<std::atomic<bool>, void (*)(std::atomic<bool>*)> end(&enough, [](auto* all) { *all = true; });
     for (std::size_t i = 0; i < 2 * kPairs; ++i) callers.emplace_back([&, i] { work(i, enough); });
-    for (std::size_t n = 0; n < kKills && !HasFailure(); ++n) {
+    for (std::size_t n = 0; n < kills_ && !HasFailure(); ++n) {
       const std::size_t victim = n % 2;
-      const std::string held_key = "held:" + std::to_string(n), lent_key = "lent:" + std::to_string(n);
-      const Acknowledged own = win(victim, held_key, kLong);
+      const std::string own_key = "own:" + std::to_string(n), lent_key = "lent:" + std::to_string(n);
+      const Acknowledged own = win(victim, own_key, kLong);
       lent[lent_key] = win(victim, lent_key, kShort);
       wait_for_answers(1 + static_cast<int>(random.below(20)));
-      kill(servers_[victim]);  // amid whatever it is doing
-      expect_goes_on(1 - victim, held_key, own);
+      kill(servers_[victim]);  // under load
+      expect_lease_continues(1 - victim, own_key, own);
       start_server(servers_[victim]);
     }
   }
-  for (const auto& [key, lost] : lent) expect_passes_on(key.size() % 2, key, lost);
-  EXPECT_GT(acknowledged_.size(), 5 * kKills);
-  EXPECT_GT(replayed_.size(), 0u) << "nobody met anybody";
-  EXPECT_GT(unanswered_, 0) << "nobody was asking when one was killed";
-  // Each key has one run, and but for the leases that were meant to end each run had one try, and one owner.
+  for (const auto& [key, lost] : lent) expect_next_owner(key.size() % 2, key, lost);
+  EXPECT_GT(acknowledged_.size(), 5 * kills_);
+  EXPECT_GT(replayed_.size(), 0u) << "no key was claimed twice";
+  EXPECT_GT(unanswered_, 0) << "no request was in flight at a kill";
+  // Each key has one run. Except for the short leases, each run had one attempt and one owner.
   PgClient admin(database_);
-  acknowledged_.merge(held_);
+  acknowledged_.merge(own_);
   EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.runs"), std::to_string(acknowledged_.size()));
   EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE status <> 3"), "0");
-  EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE attempts_total > 1"), std::to_string(kKills));
-  for (const auto& [key, told] : acknowledged_) expect_replays(key, told);
+  EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE attempts_total > 1"), std::to_string(kills_));
+  for (const auto& [key, settled] : acknowledged_) expect_replays(key, settled);
   for (Server& server : servers_) stop(*server.process);
 }
 

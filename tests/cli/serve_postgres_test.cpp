@@ -1,16 +1,16 @@
-// `latchkey serve --store postgres://…` as an init system sees it: how it starts, why it does not, and how it ends.
+// `latchkey serve --store postgres://…` as a service: its start, its refusals to start, and its end.
 #include <algorithm>
 
 #include "cli/serve_postgres_fixture.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_cluster.hpp"
 #include "support/reserved_port.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
 
-TEST_F(ServePostgres, ServesAClaimAndItsRepeatAndEndsWithZero) {
+TEST_F(ServePostgres, ClaimAndRepeatAreServed) {
   const std::string claim = R"({"function":"f","key":"k","input":{"n":1}})";
   {
     auto server = serve(database_);
@@ -23,13 +23,13 @@ TEST_F(ServePostgres, ServesAClaimAndItsRepeatAndEndsWithZero) {
                 HasSubstr("200 OK"));
     stop(*server);
   }
-  EXPECT_FALSE(std::ifstream(file("data/latchkey.db")).good()) << "nothing of it lies here";
+  EXPECT_FALSE(std::ifstream(file("data/latchkey.db")).good()) << "no store file is created";
   auto server = serve(database_);
   EXPECT_THAT(post("/v1/runs", claim), AllOf(HasSubstr("200 OK"), HasSubstr(R"("result":{"paid":true})")));
   stop(*server);
 }
 
-TEST_F(ServePostgres, TwoServeTheSameStore) {
+TEST_F(ServePostgres, TwoServersShareAStore) {
   auto one = serve(database_);
   const std::string claim = R"({"function":"f","key":"k"})";
   EXPECT_THAT(post("/v1/runs", claim), HasSubstr("201 Created"));
@@ -39,7 +39,8 @@ TEST_F(ServePostgres, TwoServeTheSameStore) {
   stop(*two);
 }
 
-TEST_F(ServePostgres, CommandsWithItsDataFolderGoThroughIt) {
+// covers: X1
+TEST_F(ServePostgres, CommandsUseTheServerOfTheirFolder) {
   auto server = serve(database_);
   EXPECT_EQ(call(run("a", "echo once; echo x >> " + file("log"))).out, "once\n");
   EXPECT_THAT(call({"runs", "list"}).out, HasSubstr(" a "));
@@ -47,40 +48,42 @@ TEST_F(ServePostgres, CommandsWithItsDataFolderGoThroughIt) {
   EXPECT_EQ(PgClient(database_).ask_one("SELECT count(*) FROM latchkey.runs"), "1");
   environment_ = {"LATCHKEY_DATABASE=", "PGPASSWORD="};
   const Answer embedded = call({"serve", "--listen", "127.0.0.1:0"});
-  EXPECT_EQ(embedded.exit, 75) << "a server on a file in the same folder would be passed over";
+  EXPECT_EQ(embedded.exit, 75) << "commands would not find a second server in the folder";
   EXPECT_THAT(embedded.err, HasSubstr("STORE_LOCKED: the server on PostgreSQL at http://"));
   stop(*server);
   for (const Words& words : {run("a", "echo twice"), Words{"runs", "list"}, Words{"dlq", "list"}}) {
     const Answer refused = call(words);
     EXPECT_EQ(refused.exit, 69) << words.front();
     EXPECT_EQ(refused.out, "");
-    EXPECT_THAT(refused.err, AllOf(HasSubstr("SERVER_UNREACHABLE"), HasSubstr("start it, or say --server URL")));
+    EXPECT_THAT(refused.err,
+                AllOf(HasSubstr("SERVER_UNREACHABLE"), HasSubstr("start it, or name another one with --server URL")));
   }
   const Answer forgot = call({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_EQ(forgot.exit, 2) << "its --store is missing";
   EXPECT_THAT(forgot.err, HasSubstr("is the data folder of a server on PostgreSQL: say its --store"));
   EXPECT_FALSE(std::filesystem::exists(file("data/latchkey.db")));
   EXPECT_EQ(read("log"), "x\n");
-  // A file is begun only by whoever says so.
+  // Without the address file, a command creates a store in a file.
   ASSERT_TRUE(std::filesystem::remove(file("data/postgres.server")));
   EXPECT_EQ(call(run("a", "echo in a file")).out, "in a file\n");
 }
 
-TEST_F(ServePostgres, OfTwoInOneFolderTheOtherIsFoundWhenOneEnds) {
+// covers: X1
+TEST_F(ServePostgres, SecondServerIsFoundWhenTheFirstEnds) {
   auto one = serve(database_);
   const std::string first = read("data/postgres.server");
   auto two = serve(database_);
   EXPECT_EQ(read("data/postgres.server"), first);
   one->signal(SIGKILL);
   one->finish();
-  ASSERT_TRUE(comes_true([&] { return call(run("a", "echo once", {"--quiet"})).out == "once\n"; }));
+  ASSERT_TRUE(wait_until([&] { return call(run("a", "echo once", {"--quiet"})).out == "once\n"; }));
   EXPECT_NE(read("data/postgres.server"), first);
   ASSERT_TRUE(std::filesystem::remove(file("data/postgres.server")));
-  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(file("data/postgres.server")); })) << "not put back";
+  EXPECT_TRUE(wait_until([&] { return std::filesystem::exists(file("data/postgres.server")); })) << "not put back";
   stop(*two);
 }
 
-TEST_F(ServePostgres, AStoreThatIsInItsFolderGoesOnAndItSaysSo) {
+TEST_F(ServePostgres, EmbeddedStoreInTheFolderStaysInUse) {
   ASSERT_EQ(call(run("a", "echo before")).exit, 0);
   environment_ = {"LATCHKEY_DATABASE=", "PGPASSWORD="};
   auto server = serve(database_);
@@ -91,8 +94,8 @@ TEST_F(ServePostgres, AStoreThatIsInItsFolderGoesOnAndItSaysSo) {
   stop(*start_embedded());
 }
 
-// A token of a server that never served would be good for all others, and in the way of a move.
-TEST_F(ServePostgres, OneThatCannotListenLeavesNoToken) {
+// A token of a server that never served would be valid on all others, and would block a transfer.
+TEST_F(ServePostgres, ServerThatCannotListenLeavesNoToken) {
   const auto other =
       start({"serve", "--listen", "127.0.0.1:0", "--data-dir", file("other"), "--store", "sqlite:" + file("other.db")});
   const std::string line = other->read_line();
@@ -107,44 +110,44 @@ TEST_F(ServePostgres, OneThatCannotListenLeavesNoToken) {
   stop(*server);
 }
 
-TEST_F(ServePostgres, AnOptionThatPostgresqlDoesNotKnowIsNamed) {
+TEST_F(ServePostgres, UnknownUrlOptionIsNamed) {
   const Answer refused = call(serve_words(database_ + "?connect_timeout=2&sslmod=disable"));
   EXPECT_EQ(refused.exit, 2);
   EXPECT_THAT(refused.err, HasSubstr("`sslmod`; did you mean `sslmode`?"));
-  for (const char* unsaid : {"postgres://u:p?Sesame=1@127.0.0.1:1/x", "postgres://127.0.0.1:1/x?password=a&Sesame=1",
-                             "postgres://u:p/q?Sesame=1@127.0.0.1:1/x"})
-    EXPECT_THAT(call(serve_words(unsaid)).err, Not(HasSubstr("Sesame")));
+  for (const char* store : {"postgres://u:p?Sesame=1@127.0.0.1:1/x", "postgres://127.0.0.1:1/x?password=a&Sesame=1",
+                            "postgres://u:p/q?Sesame=1@127.0.0.1:1/x"})
+    EXPECT_THAT(call(serve_words(store)).err, Not(HasSubstr("Sesame")));
 }
 
-TEST_F(ServePostgres, EndsInTimeWhileTheDatabaseIsSilent) {
+TEST_F(ServePostgres, StopsInTimeWhileTheDatabaseIsSilent) {
   FaultProxy proxy(PgServer::instance().port());
   auto server = serve(proxy.url(name()));
   ASSERT_THAT(post("/v1/runs", R"({"function":"f","key":"k"})"), HasSubstr("201 Created"));
-  proxy.hush_all();
-  ASSERT_TRUE(comes_true([&] { return proxy.unheard() > 0; })) << "it asks nothing by itself";
+  proxy.blackhole_all();
+  ASSERT_TRUE(wait_until([&] { return proxy.blackholed() > 0; })) << "the server sends no queries by itself";
   SystemClock clock;
   const Duration start = clock.elapsed();
   stop(*server);
-  EXPECT_LT(clock.elapsed() - start, std::chrono::seconds{12}) << "5 s, and not the 15 s of an answer";
+  EXPECT_LT(clock.elapsed() - start, std::chrono::seconds{12}) << "5 s for the shutdown, not the 15 s of a request";
 }
 
-// From its first word, and from its COMMIT of the schema on.
-TEST_F(ServePostgres, ASignalEndsAStartThatIsNotAnswered) {
+// PostgreSQL stops responding at the first message, or at the COMMIT of the schema.
+TEST_F(ServePostgres, SignalEndsAStartWithoutAResponse) {
   FaultProxy proxy(PgServer::instance().port());
-  proxy.hush_all();
+  proxy.blackhole_all();
   auto one = start(serve_words(proxy.url(name())));
-  ASSERT_TRUE(comes_true([&] { return proxy.unheard() > 0; }));
+  ASSERT_TRUE(wait_until([&] { return proxy.blackholed() > 0; }));
   expect_an_early_end(*one, SIGINT);
   proxy.cut_all();
-  proxy.arm(ConnectionFault{FaultAt::commit_asked, FaultHow::swallow});
+  proxy.arm(ConnectionFault{FaultAt::commit_request, FaultHow::blackhole});
   auto other = start(serve_words(proxy.url(name())));
-  ASSERT_TRUE(comes_true([&] { return proxy.fired() > 0; }));
+  ASSERT_TRUE(wait_until([&] { return proxy.fired() > 0; }));
   expect_an_early_end(*other, SIGTERM);
   proxy.cut_all();
   stop(*serve(database_));
 }
 
-TEST_F(ServePostgres, ASignalEndsAStartThatWaitsForAnothersMigration) {
+TEST_F(ServePostgres, SignalEndsAWaitForAMigration) {
   PgClient other(database_);
   other.execute("BEGIN; SELECT pg_advisory_xact_lock(7420, hashtext('latchkey.migrations'))");
   auto server = start(serve_words(database_));
@@ -155,7 +158,7 @@ TEST_F(ServePostgres, ASignalEndsAStartThatWaitsForAnothersMigration) {
   stop(*serve(database_));
 }
 
-TEST_F(ServePostgres, ADatabaseThatCannotBeReachedIsSaid) {
+TEST_F(ServePostgres, UnreachableDatabaseIsReported) {
   const ReservedPort nowhere;
   const Answer refused = call(serve_words(url("latchkey", nowhere.host(), "app")));
   EXPECT_EQ(refused.exit, 69) << refused.err;
@@ -164,7 +167,7 @@ TEST_F(ServePostgres, ADatabaseThatCannotBeReachedIsSaid) {
   EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
 }
 
-TEST_F(ServePostgres, ADatabaseThatIsNotThereIsSaid) {
+TEST_F(ServePostgres, MissingDatabaseIsReported) {
   const Answer refused = call(serve_words(url("latchkey", host(), "no_such_database")));
   EXPECT_EQ(refused.exit, 69) << refused.err;
   EXPECT_EQ(refused.out, "");
@@ -172,30 +175,30 @@ TEST_F(ServePostgres, ADatabaseThatIsNotThereIsSaid) {
                                  HasSubstr("database \"no_such_database\" does not exist")));
 }
 
-TEST_F(ServePostgres, AnOlderSchemaIsSaidAndNotTouched) {
+TEST_F(ServePostgres, OlderSchemaIsReportedAndNotChanged) {
   ASSERT_EQ(call({"migrate", "up", "--database", database_, "--to", "1"}).exit, 0);
-  const std::string before = look();
+  const std::string before = schema_state();
   const Answer refused = call(serve_words(database_));
   EXPECT_EQ(refused.exit, 69) << refused.err;
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, AllOf(HasSubstr("latchkey: SCHEMA_OLDER: "), HasSubstr("latchkey migrate up")));
-  EXPECT_EQ(look(), before);
+  EXPECT_EQ(schema_state(), before);
   ASSERT_EQ(call({"migrate", "up", "--database", database_}).exit, 0);
   stop(*serve(database_));
 }
 
-TEST_F(ServePostgres, ANewerSchemaIsSaidAndNotTouched) {
+TEST_F(ServePostgres, NewerSchemaIsReportedAndNotChanged) {
   ASSERT_EQ(call({"migrate", "up", "--database", database_}).exit, 0);
   PgClient(database_).execute("INSERT INTO latchkey.migrations VALUES (9999, 'future', 'x')");
-  const std::string before = look();
+  const std::string before = schema_state();
   const Answer refused = call(serve_words(database_));
   EXPECT_EQ(refused.exit, 69) << refused.err;
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, HasSubstr("latchkey: SCHEMA_NEWER: "));
-  EXPECT_EQ(look(), before);
+  EXPECT_EQ(schema_state(), before);
 }
 
-TEST_F(ServePostgres, AStandbyAloneIsRefused) {
+TEST_F(ServePostgres, StandbyAloneIsRefused) {
   PgCluster primary;
   const auto standby = PgCluster::make_standby(primary);
   const auto expect_refusal = [&](const std::string& more) {
@@ -213,39 +216,39 @@ TEST_F(ServePostgres, AStandbyAloneIsRefused) {
   expect_refusal("?target_session_attrs=read-write");
 }
 
-// Whatever is in it, wherever it stands, whether it serves or not.
+// Passwords with any characters, in the URL or as a parameter, with and without a successful start.
 class ServeWithAPassword : public ServePostgres, public ::testing::WithParamInterface<std::string> {
  protected:
   static std::string secret() { return "Sesame"; }
-  void expect_unsaid(const std::string& text) const { EXPECT_THAT(text, Not(HasSubstr(secret()))); }
+  void expect_not_printed(const std::string& text) const { EXPECT_THAT(text, Not(HasSubstr(secret()))); }
 };
 INSTANTIATE_TEST_SUITE_P(With, ServeWithAPassword,
                          ::testing::Values("Sesame", "Sesame:a", "a:Sesame", "Sesame%3fa", "Sesame%40a", "a%2FSesame",
                                            "Sesame#a", "Sesame?a", "a?Sesame"));
 
-TEST_P(ServeWithAPassword, ItIsNeverPrinted) {
+TEST_P(ServeWithAPassword, IsNotPrintedFromTheUrl) {
   const std::string user = "latchkey:" + GetParam();
   auto server = serve(url(user, host(), name()));
   EXPECT_EQ(server->read_line(), "  store      " + database_);
   stop(*server);
-  expect_unsaid(server->out + server->err);
+  expect_not_printed(server->out + server->err);
   const ReservedPort nowhere;
   for (const std::string& wrong : {url(user, nowhere.host(), "app"), url(user, host(), "no_such_database")}) {
     const Answer refused = call(serve_words(wrong));
     EXPECT_EQ(refused.exit, 69);
-    expect_unsaid(refused.out + refused.err);
+    expect_not_printed(refused.out + refused.err);
   }
 }
 
-TEST_P(ServeWithAPassword, NorAsAParameter) {
+TEST_P(ServeWithAPassword, IsNotPrintedFromAParameter) {
   auto server = serve(database_ + "?sslmode=disable&password=" + GetParam());
   EXPECT_EQ(server->read_line(), "  store      " + database_);
   stop(*server);
-  expect_unsaid(server->out + server->err);
+  expect_not_printed(server->out + server->err);
 }
 
-// What libpq cannot read as it was meant ends up in its complaint.
-TEST_F(ServePostgres, APasswordThatIsNotEscapedIsNotPrintedEither) {
+// libpq quotes the parts of a URL that it cannot parse in its error message.
+TEST_F(ServePostgres, UnescapedPasswordIsNotPrinted) {
   for (const char* store : {"postgres://latchkey:Sesame/a@127.0.0.1:1/x", "postgres://latchkey:a@Sesame@127.0.0.1:1/x",
                             "mysql://someone:Sesame@127.0.0.1/x"}) {
     const Answer refused = call(serve_words(store));

@@ -1,4 +1,4 @@
-// `latchkey serve` as an init system sees it: how it starts, why it does not, and how it ends.
+// `latchkey serve` as a service: its start, its refusals to start, and its end.
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -12,7 +12,7 @@ using latchkey::testing::RawClient;
 
 class Serve : public CliTest {
  protected:
-  // Serving once it has said where; its address goes to `url_`, its port to `port_`.
+  // Returns after the server has printed its address, which goes to `url_` and `port_`.
   std::unique_ptr<Process> serve() {
     auto server = start({"serve", "--listen", "127.0.0.1:0"});
     const std::string line = server->read_line();
@@ -20,18 +20,18 @@ class Serve : public CliTest {
     port_ = static_cast<std::uint16_t>(std::stoi(url_.substr(url_.rfind(':') + 1)));
     return server;
   }
-  // A request of which the last byte is still to come: the server has answered another one behind its head.
+  // Sends a request except for its last byte; the server has already read its head.
   void send_halfway(RawClient& client) const {
     client.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
     ASSERT_THAT(client.read_response(), HasSubstr("200 OK"));
     std::string token = read("data/admin.key");
     token.pop_back();
     client.send("POST /v1/runs HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAuthorization: Bearer " +
-                token + "\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n");
+                token + "\r\nContent-Length: 32\r\nExpect: 100-continue\r\n\r\n");
     ASSERT_THAT(client.read_response(false), HasSubstr("100 Continue")) << "the head was read";
-    client.send(R"({"function":"f","key":"kept"})");
+    client.send(R"({"function":"f","key":"stored"})");
   }
-  // Serves no more: refuses connections, or closes them unanswered.
+  // The server refuses connections, or closes them without a reply.
   bool is_closed() const {
     RawClient client(port_);
     if (!client.is_connected()) return true;
@@ -43,7 +43,7 @@ class Serve : public CliTest {
   std::uint16_t port_ = 0;
 };
 
-TEST_F(Serve, EndsWithZeroAndFinishesWhatIsInFlight) {
+TEST_F(Serve, StopFinishesRequestsInFlight) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     auto server = serve();
     RawClient client(port_);
@@ -57,10 +57,10 @@ TEST_F(Serve, EndsWithZeroAndFinishesWhatIsInFlight) {
     EXPECT_EQ(server->finish(), 0) << server->err;
     EXPECT_THAT(server->err, HasSubstr("stopped by signal " + std::to_string(signal)));
   }
-  EXPECT_THAT(call({"runs", "list"}).out, HasSubstr(" kept ")) << "what was answered is in the store";
+  EXPECT_THAT(call({"runs", "list"}).out, HasSubstr(" stored ")) << "an acknowledged claim is in the store";
 }
 
-TEST_F(Serve, ASecondSignalEndsItAtOnce) {
+TEST_F(Serve, SecondSignalEndsItAtOnce) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     auto server = serve();
     RawClient client(port_);
@@ -71,10 +71,10 @@ TEST_F(Serve, ASecondSignalEndsItAtOnce) {
     server->signal(signal);
     EXPECT_EQ(server->finish(), 128 + signal);
   }
-  EXPECT_EQ(call(run("a", "echo on")).out, "on\n") << "the store is as after any crash: whole";
+  EXPECT_EQ(call(run("a", "echo on")).out, "on\n") << "the store is intact, as after any crash";
 }
 
-TEST_F(Serve, UnderNohupItOutlivesItsTerminal) {
+TEST_F(Serve, ServerUnderNohupIgnoresHangup) {
   auto server =
       start_program({"/bin/sh", "-c", "trap '' HUP; exec \"$0\" serve --listen 127.0.0.1:0", LATCHKEY_BINARY});
   const std::string line = server->read_line();
@@ -88,7 +88,7 @@ TEST_F(Serve, UnderNohupItOutlivesItsTerminal) {
   EXPECT_THAT(server->err, HasSubstr("stopped by signal 15"));
 }
 
-TEST_F(Serve, ASecondServerOnTheSameFileIsRefused) {
+TEST_F(Serve, SecondServerOnTheSameFileIsRefused) {
   auto server = serve();
   const Answer second = call({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_EQ(second.exit, 75);
@@ -96,7 +96,7 @@ TEST_F(Serve, ASecondServerOnTheSameFileIsRefused) {
   EXPECT_EQ(second.out, "");
 }
 
-TEST_F(Serve, ARemovedLockFileLetsNobodyElseIn) {
+TEST_F(Serve, RemovedLockFileDoesNotUnlockTheStore) {
   auto server = serve();
   ASSERT_EQ(::unlink(file("data/latchkey.db.lock").c_str()), 0);
   const Answer second = call({"serve", "--listen", "127.0.0.1:0"});
@@ -111,7 +111,7 @@ TEST_F(Serve, ARemovedLockFileLetsNobodyElseIn) {
   EXPECT_EQ(call(run("a", "echo other", {"--quiet"})).out, "through\n");
 }
 
-TEST_F(Serve, TheStoreMayLieElsewhere) {
+TEST_F(Serve, StoreMayBeInAnotherFolder) {
   const std::string elsewhere = file("elsewhere.db");
   auto server = start({"serve", "--listen", "127.0.0.1:0", "--store", "sqlite:" + elsewhere});
   const std::string line = server->read_line();
@@ -129,8 +129,8 @@ TEST_F(Serve, TheStoreMayLieElsewhere) {
   EXPECT_EQ(call({"serve", "--retention", "soon"}).exit, 2);
 }
 
-// What was meant for PostgreSQL must not become a file, nor a password be printed.
-TEST_F(Serve, AStoreThatIsNoStoreIsRefusedAndNothingIsMade) {
+// A mistyped PostgreSQL URL must not become a file name, and its password must not be printed.
+TEST_F(Serve, InvalidStoreIsRefusedAndCreatesNothing) {
   for (const char* store : {"", " ", "host=127.0.0.1 dbname=app password=Sesame", " dbname = Sesame", "postgres:Sesame",
                             "PostgreSQL://Sesame/app", "postgresql+psycopg://u:Sesame@h/app", "sqlite:"}) {
     const Answer refused = call({"serve", "--listen", "127.0.0.1:0", "--store", store});
@@ -152,9 +152,9 @@ TEST_F(Serve, AStoreThatIsNoStoreIsRefusedAndNothingIsMade) {
   }
 }
 
-TEST_F(Serve, AStoreThatIsTakenAwayIsNotWrittenIntoTheVoid) {
+TEST_F(Serve, RemovedStoreFileStopsWrites) {
   auto server = serve();
-  ASSERT_EQ(call(run("kept", "echo out")).exit, 0);
+  ASSERT_EQ(call(run("stored", "echo out")).exit, 0);
   const auto readiness = [&] {
     RawClient client(port_);
     client.send("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -178,20 +178,20 @@ TEST_F(Serve, AStoreThatIsTakenAwayIsNotWrittenIntoTheVoid) {
   EXPECT_THAT(claim(), HasSubstr("201 Created"));
   server->signal(SIGTERM);
   EXPECT_EQ(server->finish(), 0);
-  EXPECT_THAT(server->err, HasSubstr("was removed; nothing is changed until it is put back"));
-  EXPECT_EQ(call(run("kept", "echo other", {"--quiet"})).out, "out\n");
+  EXPECT_THAT(server->err, HasSubstr("was removed; changes are refused until it is put back"));
+  EXPECT_EQ(call(run("stored", "echo other", {"--quiet"})).out, "out\n");
 }
 
-TEST_F(Serve, AStoreThatWasCutIsNotTakenForANewOne) {
-  ASSERT_EQ(call(run("kept", "echo out")).exit, 0);
+TEST_F(Serve, TruncatedStoreIsNotTakenForANewOne) {
+  ASSERT_EQ(call(run("stored", "echo out")).exit, 0);
   ASSERT_EQ(::truncate(file("data/latchkey.db").c_str(), 0), 0);
   const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_EQ(refused.exit, 69);
   EXPECT_THAT(refused.err, HasSubstr("STORE_FORMAT: " + file("data/latchkey.db") + " was a store and is empty now"));
-  EXPECT_EQ(call(run("kept", "echo ran")).exit, 69) << "nor by a command";
+  EXPECT_EQ(call(run("stored", "echo ran")).exit, 69) << "also by a command";
 }
 
-TEST_F(Serve, AnAdminKeyThatIsNotInOrderIsSaid) {
+TEST_F(Serve, InvalidOrReadableAdminKeyIsReported) {
   {
     auto server = serve();
     const std::string id = read("data/admin.key").substr(3, 16);
@@ -215,7 +215,7 @@ TEST_F(Serve, AnAdminKeyThatIsNotInOrderIsSaid) {
                            " holds no token; move it away and a new one is made\n");
 }
 
-TEST_F(Serve, APortThatIsTakenIsSaid) {
+TEST_F(Serve, PortInUseIsReported) {
   auto server = serve();
   const std::string at = url_.substr(7);
   const Answer second = call({"serve", "--listen", at, "--data-dir", file("other")});
@@ -223,18 +223,18 @@ TEST_F(Serve, APortThatIsTakenIsSaid) {
   EXPECT_THAT(second.err, HasSubstr("latchkey: LISTEN_FAILED: " + at + ": cannot listen: Address already in use\n"));
 }
 
-TEST_F(Serve, AFileThatIsNoStoreIsSaid) {
+TEST_F(Serve, FileThatIsNoStoreIsReported) {
   ASSERT_EQ(::mkdir(file("data").c_str(), 0700), 0);
   const std::string garbage(8192, 'x');
   std::ofstream(file("data/latchkey.db")) << garbage;
   const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_EQ(refused.exit, 69);
   EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_FORMAT: "));
-  EXPECT_EQ(read("data/latchkey.db"), garbage) << "never written over";
+  EXPECT_EQ(read("data/latchkey.db"), garbage) << "the file is not changed";
   EXPECT_EQ(call(run("a", "echo ran")).exit, 69);
 }
 
-TEST_F(Serve, AGarbledAdminKeyIsSaidAndLeftAlone) {
+TEST_F(Serve, GarbledAdminKeyIsReportedAndNotChanged) {
   ASSERT_EQ(::mkdir(file("data").c_str(), 0700), 0);
   std::ofstream(file("data/admin.key")) << "garbled\n";
   const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
@@ -244,18 +244,18 @@ TEST_F(Serve, AGarbledAdminKeyIsSaidAndLeftAlone) {
   EXPECT_EQ(read("data/admin.key"), "garbled\n");
 }
 
-TEST_F(Serve, AnAddressThatIsNoneIsUsage) {
+TEST_F(Serve, InvalidAddressIsAUsageError) {
   EXPECT_EQ(call({"serve", "--listen", "somewhere"}).exit, 2);
   const Answer open = call({"serve", "--listen", "0.0.0.0:0"});
   EXPECT_EQ(open.exit, 2);
   EXPECT_THAT(open.err, HasSubstr("--insecure-listen"));
 }
 
-TEST_F(Serve, ADataDirectoryThatCannotBeMadeIsSaid) {
+TEST_F(Serve, UncreatableDataDirectoryIsReported) {
   std::ofstream(file("data")) << "a file";
   const Answer refused = call({"serve", "--listen", "127.0.0.1:0"});
   EXPECT_EQ(refused.exit, 69);
-  EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_UNAVAILABLE: cannot make the data directory "));
+  EXPECT_THAT(refused.err, HasSubstr("latchkey: STORE_UNAVAILABLE: cannot create the data directory "));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where the command line looks for its store, and what it says of wrong places and words.
+// Where the command line finds its store, and its errors for wrong paths and arguments.
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 namespace latchkey {
 namespace {
 
-class Places : public CliTest {
+class StoreLocation : public CliTest {
  protected:
-  // Without the variables that say where.
+  // Without the variables that name a store.
   Answer call_homeless(Words words) const {
     words.insert(words.begin(), {"/usr/bin/env", "-u", "HOME", "-u", "XDG_DATA_HOME", "-u", "LATCHKEY_DATA_DIR", "-C",
                                  folder_.path().string(), LATCHKEY_BINARY});
@@ -22,7 +22,7 @@ class Places : public CliTest {
   }
 };
 
-TEST_F(Places, WithoutHomeItIsTheUsersAndNeverTheCurrentFolder) {
+TEST_F(StoreLocation, WithoutHomeItIsNeverTheCurrentFolder) {
   const passwd* const user = ::getpwuid(::getuid());
   const std::string home = user != nullptr ? user->pw_dir : "";
   const Answer help = call_homeless({"run", "--help"});
@@ -31,7 +31,7 @@ TEST_F(Places, WithoutHomeItIsTheUsersAndNeverTheCurrentFolder) {
   EXPECT_FALSE(std::filesystem::exists(file(".local")));
 }
 
-TEST_F(Places, NoPlaceAtAllIsSaid) {
+TEST_F(StoreLocation, MissingLocationIsReported) {
   const Words kNone{"--data-dir", ""};
   for (Words words : std::vector<Words>{{"runs", "list"}, {"token", "list"}, {"serve"}, {"run", "--key", "a"}}) {
     words.insert(words.end(), kNone.begin(), kNone.end());
@@ -42,7 +42,7 @@ TEST_F(Places, NoPlaceAtAllIsSaid) {
   }
 }
 
-TEST_F(Places, WhoeverLooksMakesNoStore) {
+TEST_F(StoreLocation, ReadingCommandsCreateNoStore) {
   for (const Words& words : std::vector<Words>{{"runs", "list"},
                                                {"dlq", "list"},
                                                {"runs", "show", "0198f0a1-7c2e-7000-8000-00005be78b16"},
@@ -54,26 +54,26 @@ TEST_F(Places, WhoeverLooksMakesNoStore) {
   }
 }
 
-TEST_F(Places, AFolderInTheStoresPlaceIsSaidAtOnce) {
+TEST_F(StoreLocation, FolderAtTheStoresPathIsReported) {
   std::filesystem::create_directories(file("data/latchkey.db"));
   const Answer refused = call(run("a", "echo ran"));
   EXPECT_EQ(refused.exit, 69);
   EXPECT_EQ(refused.err, "latchkey: STORE_FORMAT: " + file("data/latchkey.db") + " is a folder, not a store\n");
 }
 
-TEST_F(Places, AServerWithoutASchemeIsExplained) {
+TEST_F(StoreLocation, ServerUrlWithoutASchemeIsExplained) {
   const Answer refused = call({"runs", "list", "--server", "localhost:7420"});
   EXPECT_EQ(refused.exit, 2);
   EXPECT_THAT(refused.err, HasSubstr("did you mean http://localhost:7420?"));
 }
 
-TEST_F(Places, HelpIsACommandToo) {
+TEST_F(StoreLocation, HelpIsACommand) {
   EXPECT_EQ(call({"help"}).out, call({"--help"}).out);
   EXPECT_EQ(call({"help", "runs", "list"}).out, call({"runs", "list", "--help"}).out);
   EXPECT_EQ(call({"help", "rums"}).exit, 2);
 }
 
-TEST_F(Places, KeysThatWouldTurnTheLineAroundAreShownAsTheyAre) {
+TEST_F(StoreLocation, BidiCharactersInKeysAreEscaped) {
   ASSERT_EQ(call(run("pay\u202e\u200bcod", "true")).exit, 0);
   const Answer list = call({"runs", "list"});
   EXPECT_THAT(list.out, HasSubstr("  pay\\u202e\\u200bcod  "));
@@ -82,7 +82,7 @@ TEST_F(Places, KeysThatWouldTurnTheLineAroundAreShownAsTheyAre) {
   EXPECT_THAT(call({"runs", "list"}).out, HasSubstr("  caf\u00e9 \u65e5\u672c  "));
 }
 
-TEST_F(Places, CompletionKnowsWhatAnOptionTakes) {
+TEST_F(StoreLocation, CompletionKnowsTheValuesOfOptions) {
   const auto complete = [&](const std::string& words) {
     const auto process =
         start_program({"/bin/bash", "-c",

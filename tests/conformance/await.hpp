@@ -12,10 +12,10 @@
 
 namespace latchkey {
 
-// Beyond the patience of any store in the tests, which is a minute at most.
+// Longer than any timeout of a store in the tests, which is a minute at most.
 inline constexpr std::chrono::seconds kPatience{90};
 
-// `call` gets the callback to pass on. Throws, which fails the test, when no answer comes or a second one does.
+// `call` receives the callback to pass on. Throws, which fails the test, if no reply or a second reply comes.
 template <class T, class Call>
 Result<T> await_result(Call call) {
   struct Answer {

@@ -12,15 +12,15 @@
 
 namespace latchkey {
 
-// A fresh, empty store on a clock that the test moves.
+// A fresh, empty store on a manual clock.
 class OpenStore {
  public:
   virtual ~OpenStore() = default;
   virtual Store& store() = 0;
   virtual ManualClock& clock() = 0;
-  // Closes the store in good order and opens it again, on the same clock. store() is another object afterwards.
+  // Closes the store normally and opens it again, on the same clock. store() is another object afterwards.
   virtual void reopen() = 0;
-  // Whether what was acknowledged is there after reopen(). If not, the store is empty then: nothing in between.
+  // True if acknowledged changes survive reopen(). Otherwise the store is empty after reopen().
   virtual bool is_durable() const = 0;
 };
 

@@ -7,7 +7,7 @@
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
 #include "support/postgres/pg_server.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -53,7 +53,7 @@ class OpenSqlite final : public OpenStore {
   std::unique_ptr<SqliteStore> store_;
 };
 
-// Databases that were set up before are emptied and used again: setting one up takes longer than most tests.
+// PreparedDatabases: databases are emptied and reused, because setting one up takes longer than most tests.
 class PreparedDatabases {
  public:
   std::string borrow() {
@@ -101,13 +101,13 @@ class OpenPostgres final : public OpenStore {
   }
 
   const std::string url_;
-  SystemClock host_;  // how long it waits for others is real
+  SystemClock host_;  // the store's timeouts use real time
   ManualClock clock_{kNoon};
   SystemRandom random_;
   std::unique_ptr<PostgresStore> store_;
 };
 
-// The same store, merging and checkpointing after every few runs, so that every test crosses those seams.
+// Settings with a merge and a checkpoint after every few runs, so that every test has some.
 SqliteSettings busy_merging() {
   return {.merge = {.window = 3, .window_max = 3, .slice_min = 1}, .checkpoint_pages = 10};
 }

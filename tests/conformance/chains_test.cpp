@@ -13,7 +13,7 @@ class Chains : public StoreTest {
     request.retry = kNoRetries;
     return add(request);
   }
-  // Takes the one job that can be taken, which must be this one.
+  // Takes the only ready job, which must be this one.
   Taken take_this(RunId id) {
     const auto taken = take_up_to(10);
     if (taken.size() != 1 || taken[0].run.id() != id) throw std::runtime_error("another job, or not one, was ready");
@@ -38,6 +38,7 @@ TEST_P(Chains, OneAfterAnother) {
   EXPECT_EQ(status(a), Status::completed);
 }
 
+// covers: A11
 TEST_P(Chains, FanOutAndFanIn) {
   const Run a = chain("a", {});
   const Run b = chain("b", {a.id()}), c = chain("c", {a.id()});
@@ -52,7 +53,7 @@ TEST_P(Chains, FanOutAndFanIn) {
   end(take_this(d.id()));
 }
 
-TEST_P(Chains, WhatHasEndedIsNotWaitedFor) {
+TEST_P(Chains, EndedPredecessorsAreNotWaitedFor) {
   const Run a = chain("a", {});
   end(take_this(a.id()));
   const Run b = chain("b", {a.id()});
@@ -78,15 +79,15 @@ TEST_P(Chains, EveryModeWhenAPredecessorFails) {
   }
 }
 
-TEST_P(Chains, ACancelledPredecessorCountsAsFailedAndDoubtKeepsWaiting) {
+TEST_P(Chains, CancelCountsAsFailureDoubtDoesNot) {
   const Run a = chain("a", {});
   const Run b = chain("b", {a.id()}, OnFailed::skip);
   move(a.id(), CancelByHand{});
   EXPECT_EQ(status(b), Status::cancelled);
 
-  EnqueueRequest held = a_job("held");
-  held.on_doubt = OnDoubt::hold;
-  const Run c = add(held);
+  EnqueueRequest doubted = a_job("doubted");
+  doubted.on_doubt = OnDoubt::hold;
+  const Run c = add(doubted);
   const Run d = chain("d", {c.id()}, OnFailed::fail);
   end(take_this(c.id()), outcome_unknown());
   EXPECT_EQ(status(d), Status::queued);
@@ -94,7 +95,7 @@ TEST_P(Chains, ACancelledPredecessorCountsAsFailedAndDoubtKeepsWaiting) {
   take_this(d.id());
 }
 
-TEST_P(Chains, ARetriedPredecessorReleasesWhatWentOnWaiting) {
+TEST_P(Chains, RetriedPredecessorReleasesItsDependents) {
   const Run a = chain("a", {}), b = chain("b", {a.id()});
   end(take_this(a.id()), permanent());
   move(a.id(), RetryByHand{});
@@ -115,8 +116,8 @@ TEST_P(Chains, FailuresRunThroughAChain) {
   EXPECT_EQ(dead_members(), 31u);
 }
 
-// D waits for A and for B, and B falls with A: both ends reach D in one transaction.
-TEST_P(Chains, ADiamondThatFallsAtOnceIsCountedOnce) {
+// D waits for A and for B, and B fails with A, so D loses two predecessors in one transaction.
+TEST_P(Chains, DiamondThatFailsAtOnceIsCountedOnce) {
   const Run a = chain("a", {});
   const Run b = chain("b", {a.id()}, OnFailed::skip);
   const Run fails = chain("fails", {a.id(), b.id()}, OnFailed::fail);
@@ -128,7 +129,7 @@ TEST_P(Chains, ADiamondThatFallsAtOnceIsCountedOnce) {
   take_this(runs.id());
 }
 
-TEST_P(Chains, ARunThatFellWithItsPredecessorCanBeRetried) {
+TEST_P(Chains, RunThatFailedWithPredecessorCanBeRetried) {
   const Run a = chain("a", {}), b = chain("b", {});
   const Run c = chain("c", {a.id(), b.id()}, OnFailed::fail);
   auto both = take_up_to(2);
@@ -140,7 +141,7 @@ TEST_P(Chains, ARunThatFellWithItsPredecessorCanBeRetried) {
   EXPECT_EQ(status(c), Status::completed);
 }
 
-TEST_P(Chains, ARepeatedEnqueueWaitsAsItSays) {
+TEST_P(Chains, RepeatedEnqueueWaitsForItsPredecessors) {
   const Run a = chain("a", {}), b = chain("b", {a.id()}, OnFailed::fail);
   end(take_this(a.id()), permanent());
   EXPECT_EQ(status(b), Status::failed);
@@ -153,7 +154,7 @@ TEST_P(Chains, ARepeatedEnqueueWaitsAsItSays) {
   end(take_this(b.id()));
 }
 
-TEST_P(Chains, AnEarlierGenerationsPredecessorsMeanNothing) {
+TEST_P(Chains, EarlierGenerationsPredecessorsAreIgnored) {
   for (const bool by_hand : {false, true}) {
     const std::string at = by_hand ? "2" : "1";
     const Run a = chain("a" + at, {}), b = chain("b" + at, {}), c = chain("c" + at, {});
@@ -170,7 +171,7 @@ TEST_P(Chains, AnEarlierGenerationsPredecessorsMeanNothing) {
       EXPECT_EQ(chain("d" + at, {c.id()}, OnFailed::fail).waiting_for, 1u);
     }
     end(first[1], by_hand ? Ending{permanent()} : Ending{Complete{"", {}}});  // b
-    EXPECT_EQ(status(skipped), by_hand ? Status::failed : Status::queued) << "b is heard of by who waits for it";
+    EXPECT_EQ(status(skipped), by_hand ? Status::failed : Status::queued) << "the dependent gets the end of b";
     if (!by_hand) end(take_this(skipped.id()));
     EXPECT_EQ(status(d), by_hand ? Status::running : Status::queued);
     end(first[2]);  // c
@@ -178,7 +179,7 @@ TEST_P(Chains, AnEarlierGenerationsPredecessorsMeanNothing) {
   }
 }
 
-TEST_P(Chains, WhatWasCancelledWaitsForNothing) {
+TEST_P(Chains, CancelledRunsWaitForNothing) {
   const Run a = chain("a", {}), b = chain("b", {a.id()});
   move(b.id(), CancelByHand{});
   end(take_this(a.id()));
@@ -195,7 +196,7 @@ TEST_P(Chains, AnUnknownPredecessorIsRefusedPerRequest) {
   EXPECT_EQ(code_of(replies.at(1)), Code::PREDECESSOR_UNKNOWN);
   EXPECT_TRUE(std::holds_alternative<Enqueued>(replies.at(2)));
   bad.after.clear();
-  EXPECT_FALSE(std::get<Enqueued>(verbs().enqueue(bad)).duplicate) << "the refused one left nothing behind";
+  EXPECT_FALSE(std::get<Enqueued>(verbs().enqueue(bad)).duplicate) << "the refused request has changed nothing";
 }
 
 TEST_P(Chains, APredecessorInTheSameBatchMayBeNamed) {

@@ -1,4 +1,4 @@
-// The repeat table, row by row, by the store's own verbs; and fingerprints.
+// The repeat table, row by row, with the store's verbs; and fingerprints.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
@@ -11,11 +11,11 @@ class RepeatRows : public StoreTestBase, public testing::TestWithParam<std::tupl
 
  protected:
   const RepeatRow row = std::get<1>(GetParam());
-  const std::optional<Run> before = reach(row.standing);
+  const std::optional<Run> before = reach(row.state);
 
   void ask_as_the_row_says(auto& request) const {
-    if (is_lock(row.standing)) request.guard = Guard::while_running;
-    if (row.standing == Standing::failed_unknown_hold) request.on_doubt = OnDoubt::hold;
+    if (is_lock(row.state)) request.guard = Guard::while_running;
+    if (row.state == KeyState::failed_unknown_hold) request.on_doubt = OnDoubt::hold;
   }
   ClaimRequest a_repeat() const {
     ClaimRequest request = a_claim();
@@ -37,7 +37,7 @@ TEST_P(RepeatRows, Claim) {
   EXPECT_EQ(classify(reply, before), row.claim);
   EXPECT_EQ(on_wire(reply), (WireAnswer{row.status, std::string(row.code), row.retry_after}));
   if (const auto* won = std::get_if<Won>(&reply)) {
-    EXPECT_TRUE(same_run(won->run, find(won->run.id()))) << "what was said is not what was kept";
+    EXPECT_TRUE(same_run(won->run, find(won->run.id()))) << "the reply differs from the stored run";
     EXPECT_EQ(latest()->id(), won->run.id());
     if (before) EXPECT_GT(won->fence, before->fence);
     EXPECT_EQ(won->lease_until, now() + kDefaultLease);
@@ -54,7 +54,8 @@ TEST_P(RepeatRows, Enqueue) {
   if (!enqueued.duplicate) EXPECT_EQ(take_one().run.id(), enqueued.run.id());
 }
 
-TEST_P(RepeatRows, AnotherFingerprintNeverDisturbs) {
+// covers: B2
+TEST_P(RepeatRows, AnotherFingerprintChangesNothing) {
   ClaimRequest claim = a_repeat();
   claim.fingerprint = kOther;
   EnqueueRequest job = a_repeated_job();
@@ -70,14 +71,14 @@ TEST_P(RepeatRows, AnotherFingerprintNeverDisturbs) {
   EXPECT_TRUE(same_run(*before, find(before->id())));
 }
 
-// A repeat of a repeat is answered as the state it left says, and a sweep before it changes nothing.
-TEST_P(RepeatRows, ASweepBeforehandChangesNoAnswer) {
+// The reply to a second repeat follows from the state after the first; a sweep between them changes nothing.
+TEST_P(RepeatRows, SweepBeforeTheRepeatChangesNoReply) {
   verbs().sweep();
   const ClaimReply reply = verbs().claim(a_repeat());
   EXPECT_EQ(on_wire(reply), (WireAnswer{row.status, std::string(row.code), row.retry_after}));
 }
 
-TEST_P(RepeatRows, TheAnswerIsTheSameAfterReopening) {
+TEST_P(RepeatRows, ReplyIsTheSameAfterReopening) {
   opened().reopen();
   const ClaimReply reply = verbs().claim(a_repeat());
   if (opened().is_durable()) {
@@ -90,14 +91,13 @@ TEST_P(RepeatRows, TheAnswerIsTheSameAfterReopening) {
 INSTANTIATE_TEST_SUITE_P(On, RepeatRows,
                          testing::Combine(testing::ValuesIn(backends()), testing::ValuesIn(kRepeatTable)),
                          [](const auto& row) {
-                           return std::get<0>(row.param).name + "_" +
-                                  std::string(name(std::get<1>(row.param).standing));
+                           return std::get<0>(row.param).name + "_" + std::string(name(std::get<1>(row.param).state));
                          });
 
 class Claiming : public StoreTest {};
 LK_CONFORMANCE(Claiming);
 
-TEST_P(Claiming, TheSameCallGetsItsClaimBack) {
+TEST_P(Claiming, RepeatGetsItsOwnClaim) {
   ClaimRequest request = a_claim();
   request.claim = id_of(42);
   const Won first = win(request);
@@ -111,8 +111,8 @@ TEST_P(Claiming, TheSameCallGetsItsClaimBack) {
   EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(request)));
 }
 
-// A key that was built from the time: the call that won under the last bucket's is known by its name.
-TEST_P(Claiming, TheSameCallGetsItsClaimBackAfterItsBucketHasPassed) {
+// A key that was built from the time: a repeat of a call is recognised by its claim id under the previous bucket's key.
+TEST_P(Claiming, RepeatAfterItsBucketGetsItsOwnClaim) {
   const auto in_bucket = [](const char* key, const char* before, std::uint64_t call) {
     ClaimRequest request = a_claim(key);
     request.fingerprint.reset();
@@ -126,16 +126,16 @@ TEST_P(Claiming, TheSameCallGetsItsClaimBackAfterItsBucketHasPassed) {
   EXPECT_EQ(again.run.id(), first.run.id());
   EXPECT_EQ(again.fence, first.fence);
   const Won other = win(in_bucket("11:00", "10:00", 43));
-  EXPECT_NE(other.run.id(), first.run.id()) << "another call is of the new bucket";
+  EXPECT_NE(other.run.id(), first.run.id()) << "another call gets the new bucket's key";
   EXPECT_EQ(other.run.head->key, "11:00");
   end(first);
   EXPECT_EQ(std::get<Replay>(verbs().claim(in_bucket("11:00", "10:00", 42))).run.id(), first.run.id());
   move(other.run.id(), CancelByHand{});
   end(other, Release{});
-  EXPECT_EQ(win(in_bucket("12:00", "11:00", 43)).run.head->key, "12:00") << "a cancelled run holds nothing";
+  EXPECT_EQ(win(in_bucket("12:00", "11:00", 43)).run.head->key, "12:00") << "a cancelled run does not block its key";
 }
 
-TEST_P(Claiming, WhoeverOpensAFailedRunSaysHowManyTriesItHas) {
+TEST_P(Claiming, ReopeningClaimSetsTheRetries) {
   ClaimRequest request = a_claim();
   request.retry = kNoRetries;
   end(win(request), retryable());
@@ -150,16 +150,17 @@ TEST_P(Claiming, WhoeverOpensAFailedRunSaysHowManyTriesItHas) {
   job.retry.retries = 2;
   EXPECT_EQ(add(job).attempts_max, 3u);
   end(take_one(), permanent());
-  EXPECT_EQ(move(again.run.id(), RetryByHand{}).run.attempts_max, 1u) << "by hand: as it was made";
+  EXPECT_EQ(move(again.run.id(), RetryByHand{}).run.attempts_max, 1u)
+      << "an operator's retry has the run's own retries";
 }
 
-TEST_P(Claiming, ACallWithoutAGuardIsTheSameOnlyWithTheSameInput) {
+TEST_P(Claiming, UnguardedRepeatNeedsTheSameInput) {
   ClaimRequest request = a_claim("a");
   request.guard = Guard::none;
   request.claim = id_of(42);
   request.input = "1";
   const Won first = win(request);
-  // The key may have been built from the time, which has gone on.
+  // The key may have been built from the time, which has changed.
   ClaimRequest later = a_claim("b");
   later.guard = Guard::none;
   later.claim = request.claim;
@@ -178,7 +179,7 @@ TEST_P(Claiming, ACallWithoutAGuardIsTheSameOnlyWithTheSameInput) {
   EXPECT_TRUE(std::holds_alternative<Mismatch>(verbs().enqueue(job)));
 }
 
-TEST_P(Claiming, KeepsWhatItWasGiven) {
+TEST_P(Claiming, StoresEveryFieldOfTheClaim) {
   ClaimRequest request = a_claim("order-5", "acme");
   request.input = "{\"a\":1}";
   request.caller = "someone";
@@ -238,16 +239,16 @@ TEST_P(Claiming, TheSameKeyOfTwoFunctionsIsTwoKeys) {
   win(other);
 }
 
-TEST_P(Claiming, ACancelRequestFreesTheKeyWhenTheLeaseEnds) {
+TEST_P(Claiming, CancelRequestFreesTheKeyAtTheLeasesEnd) {
   const Won won = win();
   move(won.run.id(), CancelByHand{});
-  EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(a_claim()))) << "the run keeps its key";
+  EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(a_claim()))) << "the run still has its key";
   advance(kDefaultLease);
   EXPECT_NE(win().run.id(), won.run.id());
   EXPECT_EQ(find(won.run.id()).as<Cancelled>()->effect, Effect::unknown);
 }
 
-TEST_P(Claiming, UsedUpTriesLeaveADeadLetterBeforeTheNextGeneration) {
+TEST_P(Claiming, UsedUpAttemptsLeaveADeadLetterFirst) {
   ClaimRequest request = a_claim();
   request.retry = kNoRetries;
   const Won first = win(request);
@@ -255,9 +256,9 @@ TEST_P(Claiming, UsedUpTriesLeaveADeadLetterBeforeTheNextGeneration) {
   const Won second = win(request);
   EXPECT_EQ(second.run.id(), first.run.id());
   EXPECT_EQ(second.run.generation, 2u);
-  const auto letters = store().list_dead_letters({}).value();
-  ASSERT_EQ(letters.entries.size(), 1u);
-  EXPECT_EQ(letters.entries[0].code, "OUTCOME_UNKNOWN");
+  const auto dead_letters = store().list_dead_letters({}).value();
+  ASSERT_EQ(dead_letters.entries.size(), 1u);
+  EXPECT_EQ(dead_letters.entries[0].code, "OUTCOME_UNKNOWN");
 }
 
 }  // namespace

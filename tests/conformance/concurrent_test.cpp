@@ -1,4 +1,4 @@
-// Many threads at once: one winner per key, every fence once. Also runs under ThreadSanitizer.
+// Many threads at once: each key has one winner, and each fence is used once. Also runs under ThreadSanitizer.
 #include <array>
 #include <latch>
 #include <mutex>
@@ -15,7 +15,7 @@ class Concurrent : public StoreTest {
  protected:
   static void together(int threads, auto work) {
     std::latch start(threads);
-    std::vector<std::jthread> running;  // joined before `start` goes
+    std::vector<std::jthread> running;  // joined before `start` is destroyed
     for (int i = 0; i < threads; ++i)
       running.emplace_back([&, i] {
         start.arrive_and_wait();
@@ -25,6 +25,7 @@ class Concurrent : public StoreTest {
 };
 LK_CONFORMANCE(Concurrent);
 
+// covers: B13, C9
 TEST_P(Concurrent, OneKeyHasOneWinner) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> won{0}, busy{0};
@@ -96,8 +97,8 @@ TEST_P(Concurrent, EveryJobIsTakenOnce) {
   EXPECT_EQ(std::set<RunId>(owned.begin(), owned.end()).size(), 400u);
 }
 
-// Heartbeats, settles, sweeps, claims and reads of a few keys while leases end under them.
-TEST_P(Concurrent, RacesLeaveEveryRunInOrder) {
+// Heartbeats, settles, sweeps, claims and reads of a few keys while leases expire.
+TEST_P(Concurrent, RacesLeaveEveryRunConsistent) {
   std::atomic<int> completions{0};
   std::array<std::atomic<int>, 4> by_key{};
   together(6, [&](int thread) {
@@ -116,7 +117,7 @@ TEST_P(Concurrent, RacesLeaveEveryRunInOrder) {
       if (const auto* done = std::get_if<Settled>(&settled); done && done->changed) ++completions, ++by_key[key];
     }
   });
-  // The window is a day, and the clock moved less than that in all but very long races.
+  // The window is a day, and the clock advances less than that except in very long races.
   const auto listed = store().list({.status = Status::completed, .limit = 1000}).value().runs;
   EXPECT_EQ(listed.size(), static_cast<std::size_t>(completions));
   EXPECT_GE(completions, 1);

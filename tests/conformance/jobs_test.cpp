@@ -42,7 +42,7 @@ TEST_P(Jobs, AJobIsTakenOnceWhenItIsDue) {
 TEST_P(Jobs, HighestPriorityThenLongestDueThenOldest) {
   add_input("c");
   add_input("d");
-  add_input("b", 0, -1s);  // never due before it was enqueued
+  add_input("b", 0, -1s);  // due when it is enqueued, not earlier
   add_input("z", -100);
   add_input("a", 100);
   advance(1s);
@@ -66,13 +66,13 @@ TEST_P(Jobs, OnlyTheNamedFunctionsAndTenantsAreTaken) {
       add(request);
     }
   EXPECT_EQ(verbs().take({.tenant = "acme", .functions = {"f"}, .limit = 10}).size(), 1u);
-  EXPECT_EQ(verbs().take({.tenant = "nobody", .functions = {"f", "g"}, .limit = 10}).size(), 0u);
+  EXPECT_EQ(verbs().take({.tenant = "other", .functions = {"f", "g"}, .limit = 10}).size(), 0u);
   EXPECT_EQ(verbs().take({.functions = {}, .limit = 10}).size(), 0u);
   EXPECT_EQ(verbs().take({.functions = {"g"}, .limit = 10}).size(), 2u);
   EXPECT_EQ(verbs().take({.functions = {"f", "g", "f"}, .limit = 10}).size(), 1u);
 }
 
-TEST_P(Jobs, TheWorkersLeaseGoesBeforeTheRunsOwn) {
+TEST_P(Jobs, WorkersLeaseOverridesTheRuns) {
   add_input("a");
   EXPECT_EQ(verbs().take({.functions = {"f"}, .lease = 5s}).at(0).lease_until, now() + 5s);
 }
@@ -108,7 +108,7 @@ TEST_P(Jobs, TheSameCallGetsItsOwnRun) {
 }
 
 TEST_P(Jobs, TheSameCallWithoutAKeyMakesOneJob) {
-  for (const char* key : {"", "history"}) {  // a key without a guard is history only
+  for (const char* key : {"", "history"}) {  // a key without a guard is only for listing
     EnqueueRequest request;
     request.function = "f";
     request.key = key;
@@ -123,7 +123,7 @@ TEST_P(Jobs, TheSameCallWithoutAKeyMakesOneJob) {
     opened().reopen();
     if (!opened().is_durable()) return;
     end(take_one());
-    EXPECT_EQ(add(request).id(), run.id()) << "whatever became of it";
+    EXPECT_EQ(add(request).id(), run.id()) << "in every state of the run";
     EXPECT_TRUE(take_up_to(10).empty());
     EnqueueRequest other = request;
     other.claim = id_of(99 + request.key.size());
@@ -136,7 +136,7 @@ TEST_P(Jobs, TheSameCallWithoutAKeyMakesOneJob) {
   }
 }
 
-TEST_P(Jobs, TheCallThatOpenedAFailedRunGetsTheSameAnswerAgain) {
+TEST_P(Jobs, RepeatOfAReopeningCallGetsTheSameReply) {
   add(a_job());
   end(take_one(), permanent());
   EnqueueRequest again = a_job();
@@ -156,11 +156,11 @@ TEST_P(Jobs, TheCallThatOpenedAFailedRunGetsTheSameAnswerAgain) {
   EXPECT_EQ(find(taken.run.id()).as<Running>()->session, id_of(5));
   EXPECT_TRUE(same());
   end(taken, permanent());
-  EXPECT_TRUE(same()) << "failed again: it is still that call's generation";
+  EXPECT_TRUE(same()) << "failed again: the generation is still that call's";
   EnqueueRequest third = a_job();
   third.claim = id_of(8);
   EXPECT_EQ(add(third).generation, 3u);
-  EXPECT_TRUE(std::get<Enqueued>(verbs().enqueue(again)).duplicate) << "no longer its own";
+  EXPECT_TRUE(std::get<Enqueued>(verbs().enqueue(again)).duplicate) << "the generation is another call's now";
 }
 
 TEST_P(Jobs, FiveHundredInABatchEachTakenOnce) {
@@ -185,7 +185,7 @@ TEST_P(Jobs, FiveHundredInABatchEachTakenOnce) {
   for (const EnqueueReply& reply : verbs().enqueue_all(batch)) EXPECT_TRUE(std::get<Enqueued>(reply).duplicate);
 }
 
-TEST_P(Jobs, ThousandsInOneTakeEachHaveAFenceOfTheirOwn) {
+TEST_P(Jobs, ThousandsInOneTakeHaveTheirOwnFences) {
   constexpr std::uint32_t kMany = 4'500;
   EnqueueRequest job;
   job.function = "f";
@@ -213,7 +213,7 @@ TEST_P(Jobs, NoRetryStartsAfterTheTotal) {
   request.retry.total = 1min;
   const Run run = add(request);
   end(take_one(), retryable());
-  advance(1min + 1ms);  // no worker came
+  advance(1min + 1ms);  // without a worker
   EXPECT_TRUE(take_up_to(10).empty());
   EXPECT_EQ(find(run.id()).as<Failed>()->code, "MAX_RETRIES_EXCEEDED");
   EXPECT_EQ(store().list_dead_letters({}).value().entries.size(), 1u);
@@ -225,27 +225,27 @@ TEST_P(Jobs, AnEnqueueDoesNotWaitForTheSweeper) {
   request.retry = kNoRetries;
   const Run first = add(request);
   take_one();
-  advance(kDefaultLease);  // its tries are used up: the lock is free
+  advance(kDefaultLease);  // its attempts are used up: the lock is free
   const auto second = std::get<Enqueued>(verbs().enqueue(request));
   EXPECT_FALSE(second.duplicate);
   EXPECT_NE(second.run.id(), first.id());
   EXPECT_EQ(find(first.id()).status(), Status::failed);
 }
 
-TEST_P(Jobs, LatchkeysOwnRunsStandInEveryState) {
+TEST_P(Jobs, LatchkeysOwnRunsBlockTheirKeyInEveryState) {
   EnqueueRequest tick = a_job("tick");
   tick.made_by = MadeBy::latchkey;
   const Run run = add(tick);
-  const auto stands = [&] {
+  const auto is_duplicate = [&] {
     const auto reply = std::get<Enqueued>(verbs().enqueue(tick));
     return reply.duplicate && reply.run.id() == run.id() && reply.run.generation == 1;
   };
-  EXPECT_TRUE(stands());
+  EXPECT_TRUE(is_duplicate());
   end(take_one(), permanent());
-  EXPECT_TRUE(stands());
-  EXPECT_EQ(on_wire(verbs().claim(a_claim("tick"))).status, 409) << "only a person opens it again";
+  EXPECT_TRUE(is_duplicate());
+  EXPECT_EQ(on_wire(verbs().claim(a_claim("tick"))).status, 409) << "only an operator opens the run again";
   move(run.id(), CancelByHand{});
-  EXPECT_TRUE(stands());
+  EXPECT_TRUE(is_duplicate());
   EXPECT_TRUE(take_up_to(10).empty());
 }
 

@@ -1,4 +1,4 @@
-// Leases and fences: who owns a run, until when, and what the clock does to it.
+// Leases and fences: the owner of a run, the end of its lease, and jumps of the clock.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
@@ -29,7 +29,7 @@ TEST_P(Leases, FencesRiseOverEverything) {
   for (const auto& entry : store().list_dead_letters({}).value().entries)
     store().acknowledge({}, entry.id, "me").value();
   verbs().purge();
-  rises(win());  // over the purge
+  rises(win());  // after the purge
   add(a_job("j"));
   rises(take_one());
 }
@@ -60,7 +60,7 @@ TEST_P(Leases, AHeartbeatExtendsAndNeverShortens) {
   EXPECT_EQ(win().run.id(), won.run.id());
 }
 
-TEST_P(Leases, AHeartbeatWithoutALeaseExtendsByTheOwnersOwn) {
+TEST_P(Leases, HeartbeatWithoutALeaseUsesTheOwnersLease) {
   end(win(), retryable());
   advance(1s);
   ClaimRequest longer = a_claim();
@@ -82,7 +82,7 @@ TEST_P(Leases, AHeartbeatWithoutALeaseExtendsByTheOwnersOwn) {
   EXPECT_EQ(extend(taken.at(0)), 7min);
 }
 
-TEST_P(Leases, AHeartbeatOfAnOldOwnerIsRefused) {
+TEST_P(Leases, HeartbeatOfAnOldOwnerIsRefused) {
   const Won first = win();
   advance(kDefaultLease);
   const Won second = win();
@@ -92,7 +92,7 @@ TEST_P(Leases, AHeartbeatOfAnOldOwnerIsRefused) {
   EXPECT_EQ(code_of(verbs().extend({{}, second.run.id(), second.fence, {}})), Code::LEASE_LOST);
 }
 
-TEST_P(Leases, HeartbeatsInABatchStandEachOnItsOwn) {
+TEST_P(Leases, HeartbeatsInABatchAreIndependent) {
   const Won a = win(a_claim("a")), b = win(a_claim("b"));
   const auto replies = await<std::vector<ExtendReply>>([&](auto done) {
     store().extend({{{}, a.run.id(), a.fence, {}}, {{}, b.run.id(), Fence{0}, {}}, {{}, id_of(9), a.fence, {}}},
@@ -104,14 +104,14 @@ TEST_P(Leases, HeartbeatsInABatchStandEachOnItsOwn) {
   EXPECT_EQ(code_of(replies[2]), Code::NOT_FOUND);
 }
 
-TEST_P(Leases, TheHolderLearnsOfACancelAndMayStillComplete) {
+TEST_P(Leases, OwnerLearnsOfACancelAndMayComplete) {
   const Won won = win();
   EXPECT_EQ(move(won.run.id(), CancelByHand{}).run.status(), Status::running);
   EXPECT_TRUE(std::get<Extended>(verbs().extend({{}, won.run.id(), won.fence, {}})).cancel_requested);
   EXPECT_EQ(end(won).run.status(), Status::completed);
 }
 
-TEST_P(Leases, AttemptsAreCountedWhenATryStarts) {
+TEST_P(Leases, AttemptsAreCountedWhenTheyStart) {
   ClaimRequest request = a_claim();
   request.retry.retries = 1;
   EXPECT_EQ(win(request).run.attempt, 1u);
@@ -126,7 +126,7 @@ TEST_P(Leases, AttemptsAreCountedWhenATryStarts) {
 class ClockJumps : public StoreTest {};
 LK_CONFORMANCE(ClockJumps);
 
-TEST_P(ClockJumps, AStepBackNeitherLengthensNorRevivesALease) {
+TEST_P(ClockJumps, StepBackDoesNotExtendOrReviveLeases) {
   const Won won = win();
   const Instant before = now();
   opened().clock().jump(-1h);
@@ -161,7 +161,7 @@ TEST_P(ClockJumps, AStepBackNeitherHastensNorDelaysJobs) {
   EXPECT_EQ(taken[0].run.head->key, "later");
 }
 
-TEST_P(ClockJumps, AStepBackBeforeTheTimeWasFirstAskedForIsNoneOfTheStores) {
+TEST_P(ClockJumps, NeverRunsBackwardsAfterReopening) {
   win();
   const Instant before = now();
   opened().reopen();
@@ -169,7 +169,7 @@ TEST_P(ClockJumps, AStepBackBeforeTheTimeWasFirstAskedForIsNoneOfTheStores) {
   EXPECT_GE(now(), before);
 }
 
-TEST_P(ClockJumps, TheClockNeverRunsBackwardsNotOverReopeningEither) {
+TEST_P(ClockJumps, NeverRunsBackwardsOverReopening) {
   win();
   const Instant before = now();
   opened().clock().jump(-1h);
@@ -177,7 +177,7 @@ TEST_P(ClockJumps, TheClockNeverRunsBackwardsNotOverReopeningEither) {
   if (opened().is_durable()) {
     EXPECT_GE(now(), before);
   } else {
-    EXPECT_EQ(now(), before - 1h) << "a store that forgets everything also forgets the time";
+    EXPECT_EQ(now(), before - 1h) << "a store that is not durable also loses its clock's mark";
   }
 }
 

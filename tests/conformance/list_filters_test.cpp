@@ -1,4 +1,4 @@
-// Every combination of filters lists what is left of everything, whatever became of the runs and wherever they lie.
+// Every combination of filters lists the matching runs, in every state and before and after merges.
 #include <set>
 
 #include "conformance/store_test.hpp"
@@ -21,7 +21,7 @@ class ListFilters : public StoreTest {
     }
     return jobs;
   }
-  // Runs of every status, most of them alike in long rows, some out of the middle of one, several to a key.
+  // Runs of every status: long series of similar runs, some changed in the middle, and keys with several runs.
   void fill(const std::string& tenant, const std::string& function) {
     verbs().enqueue_all(some_jobs(tenant, function, 12));
     const auto taken = take_up_to(12, function);
@@ -62,7 +62,7 @@ class ListFilters : public StoreTest {
 };
 LK_CONFORMANCE(ListFilters);
 
-TEST_P(ListFilters, LeaveWhatTheySay) {
+TEST_P(ListFilters, CombinationsListTheMatchingRuns) {
   const Instant start = now();
   for (const char* tenant : {"acme", "globex", "zorg"})
     for (const char* function : {"f", "g", "h"})
@@ -70,8 +70,8 @@ TEST_P(ListFilters, LeaveWhatTheySay) {
   const std::vector<Run> all = store().list({.limit = 1000}).value().runs;
   ASSERT_GT(all.size(), 70u);
   std::set<std::size_t> sizes;
-  const std::optional<std::string> anybody;
-  for (const auto& tenant : {anybody, std::optional<std::string>("acme"), std::optional<std::string>("zorg")})
+  const std::optional<std::string> every_tenant;
+  for (const auto& tenant : {every_tenant, std::optional<std::string>("acme"), std::optional<std::string>("zorg")})
     for (const char* function : {"", "g", "nothing"})
       for (int status = -1; status <= 5; ++status)
         for (const char* key : {"", "k3"})
@@ -89,7 +89,7 @@ TEST_P(ListFilters, LeaveWhatTheySay) {
   EXPECT_GT(sizes.size(), 10u);
 }
 
-TEST_P(ListFilters, EveryStatusIsThere) {
+TEST_P(ListFilters, EveryStatusIsCovered) {
   fill("acme", "f");
   for (int status = 0; status <= 5; ++status)
     EXPECT_FALSE(store().list({.tenant = "acme", .status = static_cast<Status>(status)}).value().runs.empty())

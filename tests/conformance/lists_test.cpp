@@ -12,7 +12,7 @@ class Lists : public StoreTest {
     for (const Run& run : runs) text += run.head->key;
     return text;
   }
-  // Page by page, a space after each.
+  // The keys page by page, with a space after each page.
   std::string paged(ListQuery query) {
     std::string text;
     do {
@@ -22,8 +22,8 @@ class Lists : public StoreTest {
     } while (!query.cursor.empty() && text.size() < 100);
     return text;
   }
-  // Inputs of 1000 bytes, and results of 1000 where it completed: a, c, e and f; e and f were jobs. b failed, d is
-  // queued.
+  // Inputs of 1000 bytes. The completed runs a, c, e and f have results of 1000 bytes; e and f were jobs. b failed, d
+  // is queued.
   void make_heavy() {
     const std::string heavy(1000, 'x');
     const auto claimed = [&](const char* key) {
@@ -73,7 +73,7 @@ TEST_P(Lists, NewestFirstAndByEveryFilter) {
   EXPECT_EQ(listed({.tenant = "acme", .function = "f", .status = Status::failed, .key = "b", .since = later}), "b");
 }
 
-TEST_P(Lists, ARunKeepsItsPlaceWhateverBecomesOfIt) {
+TEST_P(Lists, RunStaysAtItsPositionInEveryState) {
   const Won a = win(a_claim("a"));
   win(a_claim("b"));
   end(a);
@@ -119,11 +119,11 @@ TEST_P(Lists, PayloadsAreReadOnlyWhereTheyAreWanted) {
     const auto* done = whole[i].as<Completed>();
     EXPECT_EQ(done ? done->result.size() : 0, done ? 1000u : 0u);
     EXPECT_TRUE(same_run(bare[i], without_payloads(whole[i]))) << whole[i].head->key;
-    EXPECT_TRUE(same_run(whole[i], find(whole[i].id()))) << "what is kept has them still";
+    EXPECT_TRUE(same_run(whole[i], find(whole[i].id()))) << "the stored run has its payloads";
   }
 }
 
-TEST_P(Lists, APageEndsWhenItHasEnoughOfPayloads) {
+TEST_P(Lists, PageEndsAtThePayloadLimit) {
   make_heavy();
   // d and b have no result.
   EXPECT_EQ(paged({.payload_bytes_max = 3000}), "fe dc ba ");
@@ -136,7 +136,7 @@ TEST_P(Lists, APageEndsWhenItHasEnoughOfPayloads) {
   EXPECT_EQ(paged({.with_payloads = false, .payload_bytes_max = 1}), "fedcba ");
 }
 
-TEST_P(Lists, APageThatEndsEarlyGoesOnUnderEveryFilter) {
+TEST_P(Lists, EarlyEndOfAPageWorksWithEveryFilter) {
   make_heavy();
   EXPECT_EQ(paged({.tenant = "default", .payload_bytes_max = 1}), "f e d c b a ");
   EXPECT_EQ(paged({.function = "f", .payload_bytes_max = 1}), "f e d c b a ");
@@ -157,7 +157,7 @@ TEST_P(Lists, OddQueriesAreHarmless) {
   EXPECT_EQ(listed({.key = "' OR 1=1 --"}), "");
 }
 
-TEST_P(Lists, FindKnowsOnlyWholeIds) {
+TEST_P(Lists, FindNeedsTheWholeId) {
   const Won won = win();
   RunId near = won.run.id();
   near.bytes[15] ^= 1;

@@ -1,4 +1,4 @@
-// The cold things: dead letters, tokens, suppressed duplicates; and bytes, which come back as they went in.
+// Rare data: dead letters, tokens, suppressed duplicates. Also: bytes are stored unchanged.
 #include "base/random.hpp"
 #include "conformance/store_test.hpp"
 
@@ -13,7 +13,7 @@ class DeadLetters : public StoreTest {
     request.key_hash = hash_key("default", function, key);
     return end(win(request), permanent(message));
   }
-  std::vector<DeadLetter> letters(DeadLetterQuery query = {}) {
+  std::vector<DeadLetter> dead_letters(DeadLetterQuery query = {}) {
     return store().list_dead_letters(query).value().entries;
   }
 };
@@ -24,8 +24,8 @@ TEST_P(DeadLetters, FailuresOfAFunctionAreOneEntry) {
   advance(1s);
   const Settled second = fail_one("b", "two");
   EXPECT_EQ(first.dead_letter, second.dead_letter);
-  ASSERT_EQ(letters().size(), 1u);
-  const DeadLetter entry = letters()[0];
+  ASSERT_EQ(dead_letters().size(), 1u);
+  const DeadLetter entry = dead_letters()[0];
   EXPECT_EQ(entry.id, first.dead_letter);
   EXPECT_EQ(entry.count, 2u);
   EXPECT_EQ(entry.reason, "two");
@@ -50,7 +50,7 @@ TEST_P(DeadLetters, EveryGenerationIsAMember) {
   EXPECT_EQ(store().list_members(*second.dead_letter, 10).value().size(), 2u);
 }
 
-TEST_P(DeadLetters, AcknowledgingIsKeptAndTheNextFailureOpensAnother) {
+TEST_P(DeadLetters, FailureAfterAcknowledgeOpensANewEntry) {
   const Settled first = fail_one("a", "one");
   const auto read = store().acknowledge({}, *first.dead_letter, "ada").value();
   ASSERT_TRUE(read);
@@ -58,14 +58,14 @@ TEST_P(DeadLetters, AcknowledgingIsKeptAndTheNextFailureOpensAnother) {
   EXPECT_EQ(read->acknowledged_at, now());
   advance(1s);
   const auto again = store().acknowledge({}, *first.dead_letter, "bob").value();
-  EXPECT_EQ(again->acknowledged_by, "ada") << "the first stands";
+  EXPECT_EQ(again->acknowledged_by, "ada") << "the first acknowledgement is stored";
   EXPECT_EQ(again->acknowledged_at, now() - 1s);
-  EXPECT_TRUE(letters().empty());
+  EXPECT_TRUE(dead_letters().empty());
   const Settled second = fail_one("b", "two");
   EXPECT_NE(second.dead_letter, first.dead_letter);
-  ASSERT_EQ(letters().size(), 1u);
-  EXPECT_EQ(letters()[0].count, 1u);
-  EXPECT_EQ(letters({.with_acknowledged = true}).size(), 2u);
+  ASSERT_EQ(dead_letters().size(), 1u);
+  EXPECT_EQ(dead_letters()[0].count, 1u);
+  EXPECT_EQ(dead_letters({.with_acknowledged = true}).size(), 2u);
   EXPECT_FALSE(store().acknowledge({}, id_of(99), "ada").value());
 }
 
@@ -78,21 +78,21 @@ TEST_P(DeadLetters, ListedLatestFirstInPages) {
   ASSERT_EQ(rest.entries.size(), 1u);
   EXPECT_EQ(rest.entries[0].function, "f1");
   EXPECT_TRUE(rest.next.empty());
-  EXPECT_EQ(letters({.function = "f2"}).size(), 1u);
-  EXPECT_TRUE(letters({.limit = 0}).empty());
+  EXPECT_EQ(dead_letters({.function = "f2"}).size(), 1u);
+  EXPECT_TRUE(dead_letters({.limit = 0}).empty());
 }
 
 TEST_P(DeadLetters, SurviveReopening) {
   const Settled failed = fail_one("a", "one");
   opened().reopen();
-  EXPECT_EQ(letters().size(), opened().is_durable() ? 1u : 0u);
+  EXPECT_EQ(dead_letters().size(), opened().is_durable() ? 1u : 0u);
   if (opened().is_durable()) EXPECT_EQ(fail_one("b", "two").dead_letter, failed.dead_letter);
 }
 
 class Tokens : public StoreTest {};
 LK_CONFORMANCE(Tokens);
 
-TEST_P(Tokens, AreKeptAndRevokedOnce) {
+TEST_P(Tokens, AreStoredAndRevokedOnce) {
   const TokenRecord token{.id = "0123456789abcdef",
                           .secret_hash = sha256("secret"),
                           .name = "ci",
@@ -115,7 +115,7 @@ TEST_P(Tokens, AreKeptAndRevokedOnce) {
   advance(1s);
   EXPECT_TRUE(store().revoke_token(token.id).value());
   EXPECT_EQ(store().list_tokens().value()[0].revoked_at, now() - 1s);
-  EXPECT_FALSE(store().revoke_token("nobody").value());
+  EXPECT_FALSE(store().revoke_token("unknown").value());
   opened().reopen();
   EXPECT_EQ(store().list_tokens().value().size(), opened().is_durable() ? 1u : 0u);
 }
@@ -126,7 +126,7 @@ class Counted : public StoreTest {
 };
 LK_CONFORMANCE(Counted);
 
-TEST_P(Counted, OpenRunsDoubtAndUnreadLetters) {
+TEST_P(Counted, OpenRunsDoubtsAndUnacknowledged) {
   EXPECT_EQ(stats(), StoreStats{});
   ClaimRequest held = a_claim("held");
   held.on_doubt = OnDoubt::hold;
@@ -143,7 +143,7 @@ TEST_P(Counted, OpenRunsDoubtAndUnreadLetters) {
   held.key_hash = hash_key("default", "f", "later");
   const Won second = win(held);
   end(second, outcome_unknown());
-  const StoreStats seen{.queued = 1, .in_doubt = 2, .doubt_since = since, .unread_letters = 1};
+  const StoreStats seen{.queued = 1, .in_doubt = 2, .doubt_since = since, .unacknowledged_dead_letters = 1};
   EXPECT_EQ(stats(), seen);
   opened().reopen();
   EXPECT_EQ(stats(), opened().is_durable() ? seen : StoreStats{});
@@ -159,13 +159,13 @@ TEST_P(Counted, OpenRunsDoubtAndUnreadLetters) {
 class Suppressed : public StoreTest {};
 LK_CONFORMANCE(Suppressed);
 
-TEST_P(Suppressed, CountsAddUpAndGoWithTheRun) {
+TEST_P(Suppressed, CountsAreAddedAndPurgedWithTheRun) {
   const Won won = win();
   EXPECT_FALSE(store().find_duplicates(won.run.id()).value());
   for (int i = 0; i < 20; ++i)
     verbs().note({won.run.id(),
                   {.counts = {{"REPLAYED", 2, now(), now()}}, .latest = {{now(), "REPLAYED", std::to_string(i)}}}});
-  verbs().note({id_of(99), {.counts = {{"REPLAYED", 1, now(), now()}}}});  // gone: passed over
+  verbs().note({id_of(99), {.counts = {{"REPLAYED", 1, now(), now()}}}});  // an unknown run is skipped
   const auto seen = store().find_duplicates(won.run.id()).value();
   ASSERT_TRUE(seen);
   ASSERT_EQ(seen->counts.size(), 1u);
@@ -179,10 +179,10 @@ TEST_P(Suppressed, CountsAddUpAndGoWithTheRun) {
   EXPECT_FALSE(store().find_duplicates(won.run.id()).value());
 }
 
-class KeptBytes : public StoreTest {};
-LK_CONFORMANCE(KeptBytes);
+class StoredBytes : public StoreTest {};
+LK_CONFORMANCE(StoredBytes);
 
-TEST_P(KeptBytes, AreGivenBackAsTheyCame) {
+TEST_P(StoredBytes, AreReturnedUnchanged) {
   std::string large(1 << 20, '\0');
   SeededRandom random(3);
   for (char& c : large) c = static_cast<char>(random.next());
@@ -198,13 +198,13 @@ TEST_P(KeptBytes, AreGivenBackAsTheyCame) {
       EXPECT_TRUE(std::get<Replay>(reply).run.as<Completed>()->result == bytes) << "replays are byte-equal";
     }
     opened().reopen();
-    const auto kept = store().find({}, won.run.id()).value();
-    ASSERT_EQ(kept.has_value(), opened().is_durable());
-    if (kept) EXPECT_TRUE(kept->as<Completed>()->result == bytes && kept->head->input == bytes);
+    const auto stored = store().find({}, won.run.id()).value();
+    ASSERT_EQ(stored.has_value(), opened().is_durable());
+    if (stored) EXPECT_TRUE(stored->as<Completed>()->result == bytes && stored->head->input == bytes);
   }
 }
 
-TEST_P(KeptBytes, KeysAndMessagesMayHoldAnything) {
+TEST_P(StoredBytes, KeysAndMessagesMayHaveAnyBytes) {
   const std::string odd("k\0'\"\n\xff;--", 10);
   const Won won = win(a_claim(odd));
   end(won, retryable(odd));
@@ -216,7 +216,7 @@ TEST_P(KeptBytes, KeysAndMessagesMayHoldAnything) {
   EXPECT_TRUE(std::holds_alternative<NotDue>(verbs().claim(a_claim(odd))));
 }
 
-TEST_P(KeptBytes, RetryPoliciesAreGivenBackAsTheyCame) {
+TEST_P(StoredBytes, RetryPoliciesAreReturnedUnchanged) {
   const std::vector<RetryPolicy> policies{
       kDefaultRetries,
       kNoRetries,
@@ -234,9 +234,9 @@ TEST_P(KeptBytes, RetryPoliciesAreGivenBackAsTheyCame) {
     EXPECT_EQ(find(ids[i]).head->retry, policies[i]) << i;
 }
 
-TEST_P(KeptBytes, EveryMemberSurvivesReopening) {
+TEST_P(StoredBytes, EveryMemberSurvivesReopening) {
   std::vector<Run> before;
-  const auto keep = [&](RunId id) { before.push_back(find(id)); };
+  const auto note = [&](RunId id) { before.push_back(find(id)); };
   ClaimRequest held = a_claim("held");
   held.on_doubt = OnDoubt::hold;
   const Won doubted = win(held), cancelling = win(a_claim("cancelling")), failed = win(a_claim("failed")),
@@ -251,8 +251,8 @@ TEST_P(KeptBytes, EveryMemberSurvivesReopening) {
   job.after = {doubted.run.id()};
   job.priority = -7;
   job.on_failed = OnFailed::skip;
-  keep(add(job).id());
-  for (const Won& won : {doubted, cancelling, failed, waiting, completed}) keep(won.run.id());
+  note(add(job).id());
+  for (const Won& won : {doubted, cancelling, failed, waiting, completed}) note(won.run.id());
   opened().reopen();
   for (const Run& run : before) {
     if (!opened().is_durable()) {

@@ -1,4 +1,4 @@
-// How tries end: once, by the newest owner, with everything that follows in the same breath.
+// Settling of attempts: once, by the newest owner, with all its consequences in one transaction.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
@@ -17,7 +17,7 @@ TEST_P(Settling, AScheduleIsFollowedDelayByDelay) {
   EXPECT_EQ(end(win(request), retryable()).run.status(), Status::failed);
 }
 
-TEST_P(Settling, TheSameKindAgainAnswersTheSame) {
+TEST_P(Settling, RepeatedSettleGetsTheSameReply) {
   const Won won = win();
   const Settled first = end(won, Complete{"one", {}});
   EXPECT_TRUE(first.changed);
@@ -46,11 +46,11 @@ TEST_P(Settling, AStaleFenceIsRefusedAndChangesNothing) {
   EXPECT_EQ(code_of(verbs().settle({{}, id_of(9), second.fence, Complete{}})), Code::NOT_FOUND);
 }
 
-TEST_P(Settling, LateTruthIsAcceptedUntilTheRunIsQueuedOrTakenAgain) {
+TEST_P(Settling, LateSettleIsAcceptedUntilTheNextAttempt) {
   const Won won = win();
   advance(kDefaultLease + 1h);
   verbs().sweep();
-  EXPECT_EQ(end(won).run.status(), Status::completed) << "still running: nobody came";
+  EXPECT_EQ(end(won).run.status(), Status::completed) << "the run was not claimed again";
 
   ClaimRequest held = a_claim("held");
   held.on_doubt = OnDoubt::hold;
@@ -67,7 +67,7 @@ TEST_P(Settling, LateTruthIsAcceptedUntilTheRunIsQueuedOrTakenAgain) {
   EXPECT_EQ(code_of(verbs().settle({{}, taken.run.id(), taken.fence, Complete{}})), Code::LEASE_LOST);
 }
 
-TEST_P(Settling, RetriesWaitByTheirPolicyAndEndAsADeadLetter) {
+TEST_P(Settling, RetriesFollowThePolicyToADeadLetter) {
   add(a_job());
   for (const Duration delay : {Duration{1s}, Duration{5s}, Duration{25s}}) {
     const Taken taken = take_one();
@@ -91,7 +91,7 @@ TEST_P(Settling, RetriesWaitByTheirPolicyAndEndAsADeadLetter) {
   EXPECT_EQ(members[0].reason, "at last");
 }
 
-TEST_P(Settling, TriesThatWereGivenBackMakeNoDelayLonger) {
+TEST_P(Settling, ReleasedAttemptsDoNotLengthenTheDelay) {
   const auto delay = [&](const Won& won) { return end(won, retryable()).run.as<Queued>()->due_at - now(); };
   end(win(), Release{});
   end(win(), Snooze{1s});
@@ -106,7 +106,7 @@ TEST_P(Settling, TriesThatWereGivenBackMakeNoDelayLonger) {
   EXPECT_EQ(delay(win()), 25s);
 }
 
-TEST_P(Settling, AnUnknownOutcomeIsHeldUnderHold) {
+TEST_P(Settling, UnknownOutcomeIsInDoubtUnderHold) {
   ClaimRequest request = a_claim();
   request.on_doubt = OnDoubt::hold;
   const Won won = win(request);
@@ -114,10 +114,10 @@ TEST_P(Settling, AnUnknownOutcomeIsHeldUnderHold) {
   EXPECT_EQ(doubted.run.status(), Status::in_doubt);
   advance(1h);
   EXPECT_FALSE(end(won, outcome_unknown()).changed);
-  EXPECT_EQ(find(won.run.id()).as<InDoubt>()->since, now() - 1h) << "doubt keeps its age";
+  EXPECT_EQ(find(won.run.id()).as<InDoubt>()->since, now() - 1h) << "the doubt began at the first report";
 }
 
-TEST_P(Settling, OfALongMessageTheBeginningIsKept) {
+TEST_P(Settling, BeginningOfALongMessageIsStored) {
   ClaimRequest request = a_claim();
   request.on_doubt = OnDoubt::hold;
   const Won won = win(request);
@@ -126,9 +126,9 @@ TEST_P(Settling, OfALongMessageTheBeginningIsKept) {
   const Run doubted = end(won, wordy).run;
   EXPECT_LE(doubted.last_error.size(), 64u * 1024);
   EXPECT_TRUE(doubted.last_error.starts_with("boom: x"));
-  EXPECT_TRUE(doubted.last_error.ends_with("\n… (983110 bytes more were not kept)"));
+  EXPECT_TRUE(doubted.last_error.ends_with("\n… (983110 more bytes were not stored)"));
   EXPECT_TRUE(same_run(doubted, find(won.run.id())));
-  EXPECT_FALSE(end(won, wordy).changed) << "the same again is known by what was kept of it";
+  EXPECT_FALSE(end(won, wordy).changed) << "a repeat is recognised by the stored part of the message";
 
   const Settled failed = end(win(a_claim("other")), permanent(wordy.message));
   ASSERT_TRUE(failed.dead_letter);
@@ -136,7 +136,7 @@ TEST_P(Settling, OfALongMessageTheBeginningIsKept) {
   EXPECT_EQ(move(won.run.id(), ResolveFailed{wordy.message}).run.last_error, doubted.last_error);
 }
 
-TEST_P(Settling, AReleasedRunGoesBackWithOneMoreAttempt) {
+TEST_P(Settling, ReleasedRunHasOneMoreAttempt) {
   EnqueueRequest job = a_job();
   job.retry = kNoRetries;
   add(job);
@@ -153,7 +153,7 @@ TEST_P(Settling, AReleasedRunGoesBackWithOneMoreAttempt) {
   EXPECT_EQ(end(take_one(), retryable()).run.status(), Status::failed);
 }
 
-TEST_P(Settling, ACallerThatWaitsNoLongerLeavesTheNextTryToTheNextOne) {
+TEST_P(Settling, ReleaseAfterAFailureCancelsOnlyItsDelay) {
   ClaimRequest request = a_claim();
   request.retry.retries = 2;
   const Won first = win(request);
@@ -170,8 +170,8 @@ TEST_P(Settling, ACallerThatWaitsNoLongerLeavesTheNextTryToTheNextOne) {
   EXPECT_EQ(second.run.id(), first.run.id());
   EXPECT_EQ(second.run.effect_key, first.run.effect_key);
   EXPECT_EQ(second.run.attempt, 2u);
-  EXPECT_EQ(second.run.attempts_max, 3u) << "the try that failed counts";
-  // Late: somebody else is at it, then waits for its own next try. Neither is disturbed.
+  EXPECT_EQ(second.run.attempts_max, 3u) << "the failed attempt counts";
+  // A late release changes neither the second owner's attempt nor its retry delay.
   EXPECT_EQ(code_of(verbs().settle({{}, first.run.id(), first.fence, Release{}})), Code::LEASE_LOST);
   EXPECT_TRUE(same_run(second.run, find(first.run.id())));
   const Run waiting = end(second, retryable()).run;
@@ -179,7 +179,7 @@ TEST_P(Settling, ACallerThatWaitsNoLongerLeavesTheNextTryToTheNextOne) {
   EXPECT_TRUE(same_run(waiting, find(first.run.id())));
 }
 
-TEST_P(Settling, ARunThatNobodyClaimsAgainEndsADayAfterItWasGivenBack) {
+TEST_P(Settling, ReleasedRunFailsAfterADayWithoutAClaim) {
   const Won won = win();
   Fail late = std::get<Fail>(Ending{retryable()});
   late.retry_after = 10h;
@@ -193,7 +193,7 @@ TEST_P(Settling, ARunThatNobodyClaimsAgainEndsADayAfterItWasGivenBack) {
   EXPECT_EQ(find(won.run.id()).status(), Status::failed);
 }
 
-TEST_P(Settling, AFollowUpThatIsRefusedIsSaidAndTheOutcomeStands) {
+TEST_P(Settling, RefusedFollowUpIsReportedOutcomeStays) {
   const Run other = add(a_job("taken"));
   EnqueueRequest refused = a_job("taken"), made = a_job("free");
   refused.fingerprint = kOther;
@@ -206,13 +206,14 @@ TEST_P(Settling, AFollowUpThatIsRefusedIsSaidAndTheOutcomeStands) {
   EXPECT_FALSE(std::get<Enqueued>(settled.follow_ups[1]).duplicate);
   const Settled again = end(won, done);
   EXPECT_FALSE(again.changed);
-  ASSERT_EQ(again.follow_ups.size(), 2u) << "the same is said when it is asked again";
+  ASSERT_EQ(again.follow_ups.size(), 2u) << "a repeated settle gets the same reply";
   EXPECT_EQ(std::get<Mismatch>(again.follow_ups[0]).existing, other.id());
   EXPECT_FALSE(std::get<Enqueued>(again.follow_ups[1]).duplicate);
   EXPECT_EQ(std::get<Enqueued>(again.follow_ups[1]).run.id(), std::get<Enqueued>(settled.follow_ups[1]).run.id());
   EXPECT_EQ(take_up_to(10).size(), 2u);
 }
 
+// covers: E8
 TEST_P(Settling, FollowUpsComeWithTheOutcome) {
   const Won won = win(a_claim("k", "acme"));
   EnqueueRequest mail, later;
@@ -223,7 +224,7 @@ TEST_P(Settling, FollowUpsComeWithTheOutcome) {
   const Ending done = Complete{"r", {mail, later}};
   EXPECT_TRUE(take_up_to(10, "mail").empty());
   end(won, done);
-  end(won, done);  // its reply was lost
+  end(won, done);  // a repeat after a lost reply
   const auto first = take_up_to(10, "mail");
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].run.head->input, "now");
@@ -233,25 +234,25 @@ TEST_P(Settling, FollowUpsComeWithTheOutcome) {
   EXPECT_EQ(take_up_to(10, "mail").size(), 1u);
 }
 
-TEST_P(Settling, AFollowUpWithItsOwnKeyStandsUnderThatKeyLikeAnyOther) {
+TEST_P(Settling, FollowUpWithAKeyIsAnOrdinaryRequest) {
   const auto follow_up = [] {
     EnqueueRequest request = a_job("shared");
-    request.tenant = "somewhere";  // it becomes the parent's, and so does the key
+    request.tenant = "somewhere";  // replaced by the parent's tenant, also in the key
     request.key_hash = hash_key("somewhere", "f", "shared");
     return request;
   };
   const Run first = add(a_job("shared"));
   end(win(a_claim("parent1")), Complete{"", {follow_up()}});
-  ASSERT_EQ(take_up_to(10).size(), 1u) << "a duplicate of the queued one";
+  ASSERT_EQ(take_up_to(10).size(), 1u) << "the second follow-up is a duplicate of the queued one";
   move(first.id(), CancelByHand{});
   advance(kDefaultLease);
   verbs().sweep();
   EXPECT_EQ(find(first.id()).status(), Status::cancelled);
   end(win(a_claim("parent2")), Complete{"", {follow_up()}});
-  ASSERT_EQ(take_up_to(10).size(), 1u) << "the key was free: the follow-up must not be swallowed";
+  ASSERT_EQ(take_up_to(10).size(), 1u) << "the key was free, so the follow-up must be enqueued";
 }
 
-TEST_P(Settling, AnUnknownPredecessorOfAFollowUpRefusesTheWholeSettle) {
+TEST_P(Settling, FollowUpWithUnknownPredecessorIsRefused) {
   const Won won = win();
   EnqueueRequest good = a_job("good"), bad = a_job("bad");
   bad.after = {id_of(1234)};

@@ -44,59 +44,59 @@ Settled StoreTestBase::end(const Won& owned, Ending ending) {
 Run StoreTestBase::find(RunId id) { return store().find({}, id).value().value(); }
 Moved StoreTestBase::move(RunId id, Move wish) { return std::get<Moved>(verbs().move({{}, id, std::move(wish)})); }
 
-std::optional<Run> StoreTestBase::reach(Standing standing) {
+std::optional<Run> StoreTestBase::reach(KeyState state) {
   ClaimRequest claim = a_claim();
-  if (is_lock(standing)) claim.guard = Guard::while_running;
-  if (standing == Standing::lapsed_hold || standing == Standing::in_doubt) claim.on_doubt = OnDoubt::hold;
-  switch (standing) {
-    case Standing::absent:
+  if (is_lock(state)) claim.guard = Guard::while_running;
+  if (state == KeyState::lapsed_hold || state == KeyState::in_doubt) claim.on_doubt = OnDoubt::hold;
+  switch (state) {
+    case KeyState::absent:
       return std::nullopt;
-    case Standing::queued_job:
+    case KeyState::queued_job:
       return add(a_job());
-    case Standing::lapsed_job_rerun: {
+    case KeyState::lapsed_job_rerun: {
       add(a_job());
       const Taken taken = take_one();
       advance(kDefaultLease);
       return find(taken.run.id());
     }
-    case Standing::failed_unknown_hold:
+    case KeyState::failed_unknown_hold:
       claim.retry = kNoRetries;
       break;
     default:
       break;
   }
   const Won won = win(claim);
-  switch (standing) {
-    case Standing::cancelled:
+  switch (state) {
+    case KeyState::cancelled:
       end(won, retryable());
       move(won.run.id(), CancelByHand{});
       break;
-    case Standing::window_over:
+    case KeyState::window_over:
       end(won);
       advance(claim.window);
       break;
-    case Standing::while_running_completed:
-    case Standing::once_completed:
+    case KeyState::while_running_completed:
+    case KeyState::once_completed:
       end(won);
       break;
-    case Standing::while_running_failed:
-    case Standing::once_failed:
+    case KeyState::while_running_failed:
+    case KeyState::once_failed:
       end(won, permanent());
       break;
-    case Standing::queued_claim_due:
+    case KeyState::queued_claim_due:
       end(won, retryable());
       advance(1s);
       break;
-    case Standing::queued_claim_not_due:
+    case KeyState::queued_claim_not_due:
       end(won, retryable());
       advance(999ms);
       break;
-    case Standing::lapsed_claim_rerun:
-    case Standing::lapsed_hold:
+    case KeyState::lapsed_claim_rerun:
+    case KeyState::lapsed_hold:
       advance(claim.lease);
       break;
-    case Standing::in_doubt:
-    case Standing::failed_unknown_hold:
+    case KeyState::in_doubt:
+    case KeyState::failed_unknown_hold:
       advance(claim.lease);
       verbs().sweep();
       break;

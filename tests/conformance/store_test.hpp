@@ -5,13 +5,13 @@
 
 #include "conformance/await.hpp"
 #include "conformance/backend.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 
 using namespace std::chrono_literals;
 
-// The verbs, each waited for. From any thread, like the store's own.
+// Verbs: the store's verbs as blocking calls. Any thread may call.
 class Verbs {
  public:
   explicit Verbs(Store& store) : store_(store) {}
@@ -43,7 +43,7 @@ class StoreTestBase {
   void advance(Duration span) { open_->clock().advance(span); }
   Instant now() { return store().now(); }
 
-  // The common path; each fails the test (throws) when it goes otherwise.
+  // The usual calls. Each throws, which fails the test, if its reply is another one.
   Won win(ClaimRequest request = a_claim());
   Run add(EnqueueRequest request);
   Taken take_one(std::string function = "f");
@@ -52,8 +52,8 @@ class StoreTestBase {
   Run find(RunId id);
   bool is_gone(RunId id) { return !store().find({}, id).value(); }
   Moved move(RunId id, Move wish);
-  // Brings a key to the row's standing by the store's own verbs. The key is "k".
-  std::optional<Run> reach(Standing standing);
+  // Brings a key to the row's state by the store's own verbs. The key is "k".
+  std::optional<Run> reach(KeyState state);
 
  private:
   std::unique_ptr<OpenStore> open_;

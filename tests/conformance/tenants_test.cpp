@@ -1,4 +1,4 @@
-// Nobody sees or touches another tenant's runs, nor learns that they exist.
+// A tenant cannot read or change another tenant's runs, and cannot find out that they exist.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
@@ -35,7 +35,7 @@ TEST_P(Tenants, ForeignIdsAreUnknownInEveryVerb) {
   EXPECT_EQ(code_of(verbs().enqueue(after)), Code::PREDECESSOR_UNKNOWN);
   EXPECT_TRUE(same_run(acme.run, find(id)));
 
-  // The same words as for an id that does not exist at all.
+  // The same message as for an id that does not exist.
   const auto foreign = std::get<Error>(verbs().settle({"globex", id, acme.fence, Complete{}}));
   EXPECT_EQ(foreign, std::get<Error>(verbs().settle({"globex", id_of(999), acme.fence, Complete{}})));
   EXPECT_EQ(std::get<Error>(verbs().extend({"globex", id, acme.fence, {}})),
@@ -59,12 +59,12 @@ TEST_P(Tenants, JobsAreTakenByTheirTenantOnly) {
 
 TEST_P(Tenants, DeadLettersStayInTheirTenant) {
   end(acme, permanent());
-  const auto letters = store().list_dead_letters({.tenant = "acme"}).value().entries;
-  ASSERT_EQ(letters.size(), 1u);
+  const auto dead_letters = store().list_dead_letters({.tenant = "acme"}).value().entries;
+  ASSERT_EQ(dead_letters.size(), 1u);
   EXPECT_TRUE(store().list_dead_letters({.tenant = "globex"}).value().entries.empty());
-  EXPECT_FALSE(store().find_dead_letter("globex", letters[0].id).value());
-  EXPECT_FALSE(store().acknowledge("globex", letters[0].id, "mallory").value());
-  EXPECT_FALSE(store().find_dead_letter("acme", letters[0].id).value()->acknowledged_at);
+  EXPECT_FALSE(store().find_dead_letter("globex", dead_letters[0].id).value());
+  EXPECT_FALSE(store().acknowledge("globex", dead_letters[0].id, "mallory").value());
+  EXPECT_FALSE(store().find_dead_letter("acme", dead_letters[0].id).value()->acknowledged_at);
   end(win(a_claim("k", "globex")), permanent());
   EXPECT_EQ(store().list_dead_letters({.tenant = "globex"}).value().entries.size(), 1u);
 }

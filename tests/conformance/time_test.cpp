@@ -1,4 +1,4 @@
-// Sweep and purge: what time does to runs.
+// Sweep and purge: the effects of time on runs.
 #include "conformance/store_test.hpp"
 
 namespace latchkey {
@@ -12,7 +12,7 @@ class Sweeping : public StoreTest {
     request.retry = retry;
     return win(request);
   }
-  // Sweeps just before the deadline, when nothing may happen, then at it.
+  // Sweeps just before the deadline, which must change nothing, then at the deadline.
   Run swept_at(RunId id, Duration span) {
     advance(span - 1ms);
     EXPECT_EQ(verbs().sweep().changed, 0u);
@@ -51,20 +51,21 @@ TEST_P(Sweeping, AClaimWaitsADayForItsCaller) {
   EXPECT_EQ(*swept_at(win_on(OnDoubt::rerun).run.id(), kDefaultLease + 24h).as<Failed>(),
             (Failed{now(), "OUTCOME_UNKNOWN", Effect::unknown}));
 }
-TEST_P(Sweeping, AFailedTryThatNobodyClaimsAgainIsGivenUp) {
+TEST_P(Sweeping, FailedAttemptWithoutAnotherClaimFails) {
   const Won won = win();
   end(won, retryable());
   EXPECT_EQ(*swept_at(won.run.id(), 1s + 24h).as<Failed>(), (Failed{now(), "MAX_RETRIES_EXCEEDED", Effect::none}));
 }
-TEST_P(Sweeping, ATryThatWasGivenBackAndThatNobodyTakesUpSaysSo) {
+TEST_P(Sweeping, UnclaimedReleasedRunFailsWithReason) {
   const Won won = win();
   end(won, Release{});
-  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "its last try was given back, and nobody came for it within 24 h");
+  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error,
+            "the last attempt was released, and the run was not claimed again within 24 h");
   EXPECT_EQ(store().list_dead_letters({}).value().entries.at(0).reason, find(won.run.id()).last_error);
   move(won.run.id(), RetryByHand{});
-  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "it was opened again, and nobody came for it within 24 h");
+  EXPECT_EQ(swept_at(won.run.id(), 24h).last_error, "the run was opened again, and was not claimed within 24 h");
 }
-TEST_P(Sweeping, ADoubtfulTryThatNobodyClaimsAgainStaysDoubtful) {
+TEST_P(Sweeping, UnclaimedRunFailsWithUnknownEffect) {
   const Won won = win();
   end(won, outcome_unknown());
   EXPECT_EQ(*swept_at(won.run.id(), 1s + 24h).as<Failed>(), (Failed{now(), "OUTCOME_UNKNOWN", Effect::unknown}));
@@ -74,7 +75,7 @@ TEST_P(Sweeping, ACancelRequestEndsWithTheLease) {
   move(won.run.id(), CancelByHand{});
   EXPECT_EQ(*swept_at(won.run.id(), kDefaultLease).as<Cancelled>(), (Cancelled{now(), "CANCELLED", Effect::unknown}));
 }
-TEST_P(Sweeping, AnEndReleasesWhatWaits) {
+TEST_P(Sweeping, EndReleasesDependents) {
   EnqueueRequest first = a_job("a"), second = a_job("b");
   first.retry = kNoRetries;
   second.after = {add(first).id()};
@@ -110,7 +111,7 @@ TEST_P(Sweeping, DeadlinesSurviveReopening) {
 
 class Purging : public StoreTest {
  protected:
-  // Purges as the server does: until there is no more. Fails when that never comes.
+  // Purges like a server, until there is no more. Fails if the purge does not end.
   std::uint32_t purge_all(Retention retention = {}, std::uint32_t limit = 1000) {
     std::uint32_t gone = 0;
     for (int i = 0; i < 1000; ++i) {
@@ -148,7 +149,7 @@ TEST_P(Purging, NeedsTheWindowToBeOver) {
   advance(1ms);
   EXPECT_EQ(purge_all(), 1u);
 }
-TEST_P(Purging, AnExpiredKeyIsFreePurgedOrNot) {
+TEST_P(Purging, ExpiredKeyIsFreeBeforeThePurge) {
   for (const bool purged : {false, true}) {
     ClaimRequest request = a_claim(purged ? "p" : "q");
     const Won first = win(request);
@@ -163,7 +164,7 @@ TEST_P(Purging, AnExpiredKeyIsFreePurgedOrNot) {
     end(second);
   }
 }
-TEST_P(Purging, TheOldRunOfAKeyGoesWithoutTheNewOne) {
+TEST_P(Purging, OldRunOfAKeyIsPurgedWithoutTheNewOne) {
   const Won first = win();
   end(first);
   advance(24h * 7);
@@ -173,16 +174,17 @@ TEST_P(Purging, TheOldRunOfAKeyGoesWithoutTheNewOne) {
   EXPECT_TRUE(std::holds_alternative<Busy>(verbs().claim(a_claim())));
   EXPECT_EQ(find(second.run.id()).status(), Status::running);
 }
-TEST_P(Purging, AnUnreadDeadLetterIsKept) {
+TEST_P(Purging, UnacknowledgedDeadLetterIsNotPurged) {
   const Won won = win();
   end(won, permanent());
   advance(24h * 30);
   EXPECT_EQ(purge_all(), 0u);
   acknowledge_all();
   EXPECT_EQ(purge_all(), 1u);
-  EXPECT_TRUE(store().list_dead_letters({.with_acknowledged = true}).value().entries.empty()) << "it goes with its run";
+  EXPECT_TRUE(store().list_dead_letters({.with_acknowledged = true}).value().entries.empty())
+      << "the entry is purged with its run";
 }
-TEST_P(Purging, FailedRunsAreKeptLonger) {
+TEST_P(Purging, FailedRunsHaveALongerRetention) {
   end(win(), permanent());
   acknowledge_all();
   advance(24h * 30 - 1ms);
@@ -190,7 +192,7 @@ TEST_P(Purging, FailedRunsAreKeptLonger) {
   advance(1ms);
   EXPECT_EQ(purge_all(), 1u);
 }
-TEST_P(Purging, OpenRunsAreKept) {
+TEST_P(Purging, OpenRunsAreNotPurged) {
   ClaimRequest held = a_claim("held");
   held.on_doubt = OnDoubt::hold;
   end(win(held), outcome_unknown());
@@ -199,7 +201,7 @@ TEST_P(Purging, OpenRunsAreKept) {
   advance(24h * 999);
   EXPECT_EQ(purge_all(), 0u);
 }
-TEST_P(Purging, WhatSomethingWaitsForIsKept) {
+TEST_P(Purging, PredecessorsOfOpenRunsAreNotPurged) {
   const Run a = add(a_job("a"));
   EnqueueRequest waiting = a_job("b");
   waiting.after = {a.id()};
@@ -212,20 +214,20 @@ TEST_P(Purging, WhatSomethingWaitsForIsKept) {
   EXPECT_EQ(purge_all(), 1u);
   EXPECT_TRUE(is_gone(a.id()));
 }
-TEST_P(Purging, ComesToAnEndWhateverTheLimit) {
+TEST_P(Purging, EndsForEveryLimit) {
   for (int i = 0; i < 6; ++i) end(win(a_claim("k" + std::to_string(i))));
   for (const std::uint32_t limit : {1u, 2u, 3u, 5u, 6u, 7u}) EXPECT_EQ(purge_all({}, limit), 0u) << limit;
   advance(24h * 7);
   EXPECT_EQ(purge_all({}, 2), 6u);
 }
-TEST_P(Purging, KeptRunsDoNotHideLaterOnes) {
+TEST_P(Purging, RetainedRunsDoNotHideLaterOnes) {
   end(win(a_claim("old")), permanent());
   for (int i = 0; i < 4; ++i) end(win(a_claim("k" + std::to_string(i))));
   advance(24h * 30);
   EXPECT_EQ(purge_all({}, 1), 4u);
 }
-TEST_P(Purging, KeptRunsDoNotHideLaterOnesFromWhoeverOpensTheStoreForOneSlice) {
-  for (int i = 0; i < 101; ++i) end(win(a_claim("unread" + std::to_string(i))), permanent());
+TEST_P(Purging, PurgeContinuesAfterReopeningForEachSlice) {
+  for (int i = 0; i < 101; ++i) end(win(a_claim("unacknowledged" + std::to_string(i))), permanent());
   for (int i = 0; i < 4; ++i) end(win(a_claim("k" + std::to_string(i))));
   advance(24h * 30);
   std::uint32_t gone = 0;

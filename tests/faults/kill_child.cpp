@@ -1,6 +1,5 @@
-// The victim of kill_test: claims and settles on a real file as fast as it can and says on stdout what was
-// acknowledged. One line per acknowledgement, written before the next command is sent: W key fence | D key | F key | X
-// key
+// The process that kill_test kills: it claims and settles on a real file as fast as it can. It writes each
+// acknowledgement to stdout before it sends the next command: W key fence | D key | F key | X key
 #include <unistd.h>
 
 #include <cstdio>
@@ -40,7 +39,10 @@ void call(SqliteStore& store, const std::string& prefix) {
       ask<SettleReply>([&](Done<SettleReply> done) {
         store.settle_with(
             {.id = won.run.id(), .fence = won.fence},
-            [&](sqlite3*) -> Ending { return Complete{"result of " + key, {}}; }, std::move(done));
+            [&](sqlite3*) -> Ending {
+              return Complete{"result of " + key, {}};
+            },
+            std::move(done));
       });
       say("D " + key + "\n");
       continue;

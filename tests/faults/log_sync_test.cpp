@@ -1,5 +1,5 @@
-// Every acknowledged change is in a log that is synced: also after checkpoints, which switch SQLite's syncing off for a
-// moment, and also where they fail half way.
+// Every acknowledged change is in a synced log: also after checkpoints, which disable SQLite's syncs for a moment, and
+// also after checkpoints that fail.
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
@@ -10,12 +10,12 @@ namespace {
 
 class LogSync : public testing::TestWithParam<Fault> {};
 
-TEST_P(LogSync, IsInForceAfterEveryCheckpoint) {
+TEST_P(LogSync, LogIsSyncedAfterEveryCheckpoint) {
   spdlog::set_level(spdlog::level::off);
   bool struck = true;
   int copies = 0, checked = 0, answered_at_once = 0;
   for (std::uint64_t nth = 1; struck; ++nth) {
-    Walk walk(Shape::wide, GetParam(), nth, Unsynced::kept);
+    Walk walk(Shape::wide, GetParam(), nth, Unsynced::written);
     for (std::uint64_t call = 1; call <= 30; ++call) {
       const bool before = walk.disk.has_struck();
       const Instant asked_at = walk.clock.now();
@@ -28,7 +28,7 @@ TEST_P(LogSync, IsInForceAfterEveryCheckpoint) {
       copies += walk.disk.unsynced_writes("latchkey.db") > 0;
       if (walk.disk.has_struck() != before) {
         answered_at_once += walk.clock.now() == asked_at;
-        continue;  // it may have been answered after the file was opened again; the next one is as ever
+        continue;  // this reply may have come after the file was opened again
       }
       EXPECT_GT(walk.disk.syncs_of("latchkey.db-wal"), syncs) << "call " << call << ", fault at " << nth;
       checked += 1;
@@ -38,7 +38,7 @@ TEST_P(LogSync, IsInForceAfterEveryCheckpoint) {
   }
   EXPECT_GT(copies, 100) << "pages were copied without a sync, as checkpoints do";
   EXPECT_GT(checked, 1000);
-  EXPECT_GT(answered_at_once, 10) << "the fault struck behind the answer: in a checkpoint";
+  EXPECT_GT(answered_at_once, 10) << "the fault was in a checkpoint, after the reply";
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, LogSync, testing::Values(Fault::fail_before, Fault::fail_after, Fault::full),

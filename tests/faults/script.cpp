@@ -14,12 +14,12 @@ Digest hash_of(const std::string& function, const std::string& key) {
 
 void Script::run() {
   retry_then_complete();
-  // People's steps wait for their answer: with a writer thread on a dead disk that would be for ever.
+  // Actions on dead letters block; with a writer thread on a dead disk they would not return.
   if (walk_.shape != Shape::threaded) dead_letter();
   jobs_in_a_chain();
   transactional_effect();
   many_keys();
-  reopened_by_hand();
+  retried_by_an_operator();
   waits_of_a_new_generation();
   decided_after_the_lease();
   purge();
@@ -107,16 +107,16 @@ void Script::dead_letter() {
   resolve(id, failed.id());
 }
 
-// Asked again until it is answered: the step and the outcome are there together, once.
-void Script::resolve(Uuid letter, RunId run) {
-  const LetterMove wish{.letter = letter, .move = ResolveCompleted{"by hand"}, .by = "pat"};
+// Repeats the action until it gets a reply. The step and the outcome are stored together, once.
+void Script::resolve(Uuid dead_letter, RunId run) {
+  const DeadLetterActionRequest wish{.dead_letter = dead_letter, .move = ResolveCompleted{"by hand"}, .by = "pat"};
   for (int tries = 0; tries < 5; ++tries) {
-    const auto moved = walk_.store->move_dead_letter(wish);
+    const auto moved = walk_.store->act_on_dead_letter(wish);
     if (walk_.disk.is_dead()) walk_.crash();
     if (moved && *moved) break;
     walk_.clock.advance(2s);
   }
-  const auto members = walk_.read([&](Store& store) { return store.list_members(letter, 10); });
+  const auto members = walk_.read([&](Store& store) { return store.list_members(dead_letter, 10); });
   ASSERT_EQ(members.size(), 1u);
   EXPECT_EQ(members.front().steps.size(), 1u);
   const auto found = walk_.read([&](Store& store) { return store.find(std::nullopt, run); });
@@ -138,14 +138,14 @@ void Script::jobs_in_a_chain() {
     settled(taken, Complete{"job", {EnqueueRequest{.function = "k"}}});
   }
   follow_ups_ = 2;
-  // Without a key: asked again, whatever was lost, it is one job.
+  // Without a key: repeats of the call make one job.
   std::set<RunId> made;
   for (int i = 0; i < 2; ++i) made.insert(enqueue({.function = "s", .claim = call_id(50)}));
   EXPECT_EQ(made.size(), 1u);
   settled(take("s"), Complete{"", {}});
 }
 
-// An effect that hit the fault has failed as a whole; it is tried again under the next fence, and done once in the end.
+// An effect with the fault fails as a whole. It is retried under the next fence, and happens once.
 void Script::transactional_effect() {
   const auto charge = [](sqlite3* handle) -> Ending {
     sqlite3_exec(handle, "CREATE TABLE IF NOT EXISTS charges (amount)", nullptr, nullptr, nullptr);
@@ -162,7 +162,7 @@ void Script::transactional_effect() {
     if (std::get<Settled>(reply).run.as<Completed>()) done_["paid"] = "charged";
     walk_.clock.advance(30s);
   }
-  EXPECT_TRUE(done_.contains("paid")) << "one fault, and still not done at the third try";
+  EXPECT_TRUE(done_.contains("paid")) << "there is one fault, and the third attempt has failed, too";
 }
 
 void Script::many_keys() {
@@ -175,8 +175,8 @@ void Script::many_keys() {
   walk_.close_and_open();
 }
 
-// An old failed run gets its key back from a newer one; that must hold over a crash.
-void Script::reopened_by_hand() {
+// An old failed run gets its key back from a newer run, which must survive a crash.
+void Script::retried_by_an_operator() {
   const Won old = win("lock", 5, Guard::while_running);
   settled(old, Fail{.message = "no", .retryable = false});
   const Won newer = win("lock", 6, Guard::while_running);
@@ -196,7 +196,7 @@ Run Script::move(RunId id, Move wish) {
   return std::get<Moved>(moved).run;
 }
 
-// It failed with one predecessor, and is enqueued again behind another: what it waited for before means nothing.
+// A run failed with its predecessor and is enqueued again after another one: the earlier predecessor has no effect.
 void Script::waits_of_a_new_generation() {
   std::uint64_t calls = 60;
   const auto add = [&](const std::string& key, std::vector<RunId> after) {
@@ -211,7 +211,7 @@ void Script::waits_of_a_new_generation() {
   const RunId a = add("a", {}), b = add("b", {}), c = add("c", {});
   const RunId d = add("d", {a, b});
   move(a, CancelByHand{});
-  failures_ += 1;  // d falls with it
+  failures_ += 1;  // d fails with its predecessor
   EXPECT_EQ(add("d", {c}), d);
   move(b, CancelByHand{});
   for (const RunId& expected : {c, d}) {
@@ -222,7 +222,7 @@ void Script::waits_of_a_new_generation() {
   }
 }
 
-// No sweeper has come by: doubt and its resolution are one transaction.
+// Without a sweep: the doubt and its resolution are one transaction.
 void Script::decided_after_the_lease() {
   const ClaimRequest request{.function = "f",
                              .key = "held",
@@ -240,7 +240,7 @@ void Script::decided_after_the_lease() {
 
 void Script::purge() {
   settled(win("short", 8), Complete{"x", {}});
-  // A slice that leaves more writes where it stopped; the other ends the round.
+  // The first slice stores its position; the second one ends the round.
   for (const std::uint32_t limit : {2u, 1000u})
     walk_.ask<Swept>([&](Store& store, Done<Swept> done) { store.purge({}, limit, std::move(done)); });
 }
@@ -248,7 +248,7 @@ void Script::purge() {
 void Script::check_replays() {
   for (const auto& [key, result] : done_) {
     const ClaimReply reply = claim(key, 500);
-    ASSERT_TRUE(std::holds_alternative<Replay>(reply)) << key << " was acknowledged and is not kept: " << reply.index();
+    ASSERT_TRUE(std::holds_alternative<Replay>(reply)) << key << " was acknowledged and is lost: " << reply.index();
     EXPECT_EQ(std::get<Replay>(reply).run.as<Completed>()->result, result);
   }
 }
@@ -267,7 +267,7 @@ void Script::check_all() {
 void Script::check_file() {
   walk_.close_and_open();
   walk_.store.reset();
-  if (walk_.disk.is_dead()) walk_.disk.restart(Unsynced::kept);
+  if (walk_.disk.is_dead()) walk_.disk.restart(Unsynced::written);
   walk_.disk.call_off();
   Database database("latchkey.db", walk_.disk.vfs(), Access::write);
   Statement integrity = database.prepare("PRAGMA integrity_check");
@@ -279,7 +279,7 @@ void Script::check_file() {
     EXPECT_TRUE(rows.step());
     return rows.integer(0);
   };
-  EXPECT_EQ(count("charges"), 1) << "the effect and its settlement are one";
+  EXPECT_EQ(count("charges"), 1) << "the effect and its settlement are one transaction";
   EXPECT_EQ(count("lk_dead_letter_members"), failures_) << "one dead letter per failed generation";
   if (walk_.shape != Shape::wide) EXPECT_GT(count("lk_keys"), 4) << "pages were split";
   check_keys(database);

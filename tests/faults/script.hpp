@@ -1,5 +1,5 @@
-// The script of a fault walk: a little of everything the store does, every answer checked, and in the end all that was
-// acknowledged. What breaks is a gtest failure or an exception.
+// The script of a fault walk: some of all operations of the store. It checks every reply, and at the end all
+// acknowledged changes. An error is a gtest failure or an exception.
 #pragma once
 
 #include <map>
@@ -21,18 +21,18 @@ class Script {
   Won win(const std::string& key, std::uint64_t call, Guard guard = Guard::once);
   SettleReply settle(const Won& won, Ending ending);
   Run settled(const Won& won, Ending ending);
-  // A reply that was lost leaves the job leased to nobody: its lease must end first.
+  // After a lost reply, the job is leased without a worker, so its lease must expire first.
   Won take(const std::string& function);
   RunId enqueue(const EnqueueRequest& job);
   Run move(RunId id, Move wish);
 
   void retry_then_complete();
   void dead_letter();
-  void resolve(Uuid letter, RunId run);
+  void resolve(Uuid dead_letter, RunId run);
   void jobs_in_a_chain();
   void transactional_effect();
   void many_keys();
-  void reopened_by_hand();
+  void retried_by_an_operator();
   void waits_of_a_new_generation();
   void decided_after_the_lease();
   void purge();

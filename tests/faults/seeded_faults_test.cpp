@@ -1,4 +1,4 @@
-// The fault walk is only worth what it catches: each seeded bug of the SQLite store must break it somewhere.
+// A test of the fault walk: each seeded bug of the SQLite store must make it fail.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
@@ -24,18 +24,18 @@ struct Kind {
   Unsynced unsynced;
   const char* name;
 };
-constexpr Kind kKinds[] = {{Fault::full, Unsynced::kept, "full"},
-                           {Fault::fail_after, Unsynced::kept, "fail after"},
-                           {Fault::fail_before, Unsynced::kept, "fail before"},
+constexpr Kind kKinds[] = {{Fault::full, Unsynced::written, "full"},
+                           {Fault::fail_after, Unsynced::written, "fail after"},
+                           {Fault::fail_before, Unsynced::written, "fail before"},
                            {Fault::crash_before, Unsynced::lost, "crash before, lost"},
-                           {Fault::crash_after, Unsynced::kept, "crash after, kept"},
+                           {Fault::crash_after, Unsynced::written, "crash after, written"},
                            {Fault::crash_before, Unsynced::some, "crash before, some lost"},
                            {Fault::lose_sync, Unsynced::lost, "lose sync"},
-                           {Fault::fail_read, Unsynced::kept, "fail read"}};
+                           {Fault::fail_read, Unsynced::written, "fail read"}};
 
 struct Walked {
   bool struck = false;
-  std::string wrong;  // what broke first, or nothing
+  std::string wrong;  // the first failure, or empty
 };
 
 Walked walk(Kind kind, std::uint64_t nth) {

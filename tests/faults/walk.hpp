@@ -1,4 +1,4 @@
-// Walk: a store on a disk that will fail somewhere, and a caller who asks again until it is answered.
+// Walk: a store on a disk with one fault, and a caller that retries until it gets a reply.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@
 
 namespace latchkey {
 
-// How the store is set up: few seams, or as many as the script's few keys can cross.
+// The settings of the store: large pages and rare merges, or small ones that the script's few keys already fill.
 enum class Shape {
-  wide,      // one page of keys, the filter filled at once
-  tight,     // pages split, merges and scans of the filter run over many commits, the filter grows
-  threaded,  // tight, with a writer thread and the file synced by another
+  wide,      // one page of keys, and a filter that is filled at once
+  tight,     // pages split, merges and filter scans take many commits, the filter grows
+  threaded,  // like tight, with a writer thread and a sync thread
 };
 
 class Walk {
@@ -26,16 +26,16 @@ class Walk {
       : disk(nth), random(nth), shape(shape), unsynced_(unsynced) {
     open();
     disk.plan(fault, nth);
-    // A lost sync does harm only when power fails: after one of the next answers.
+    // A lost sync does harm only in a loss of power, which comes after one of the next replies.
     if (fault == Fault::lose_sync) answers_left_ = 1 + nth % 7;
   }
 
-  // Asks until there is an answer: after an error it waits, after a crash it starts the store again.
-  // `send` must be a call that recognises itself.
+  // Sends a request until it gets a reply. Waits after an error, and opens the store again after a crash.
+  // `send` must be idempotent.
   template <class T, class Send>
   T ask(Send send) {
     for (int tries = 0; tries < 20; ++tries) {
-      const auto before = disk.is_due_within(kNear) ? look() : std::nullopt;
+      const auto before = disk.is_due_within(kNear) ? list_states() : std::nullopt;
       const auto promise = std::make_shared<std::promise<Result<T>>>();
       std::future<Result<T>> answer = promise->get_future();
       if (store) send(*store, [promise](Result<T> reply) { promise->set_value(std::move(reply)); });
@@ -51,18 +51,18 @@ class Walk {
           return *std::move(reply);
         }
         EXPECT_TRUE(facts(reply.error().code).retryable) << to_string(reply.error());
-        // What is answered with an error has not happened: a caller may go on as if it had never asked.
-        if (const auto after = look(); before && after) EXPECT_EQ(*before, *after) << to_string(reply.error());
+        // A request with an error must not have changed anything.
+        if (const auto after = list_states(); before && after) EXPECT_EQ(*before, *after) << to_string(reply.error());
       }
       clock.advance(std::chrono::seconds{2});
-      // Somebody else comes first, with something that changes nothing.
+      // Another caller's request comes first, and changes nothing.
       store->take({.functions = {"none"}, .limit = 1}, [](auto) {});
       if (shape != Shape::threaded) store->step();
     }
     throw std::runtime_error("no answer after many tries");
   }
 
-  // A read: an error is passed over once.
+  // Executes a read; ignores one error.
   template <class Read>
   auto read(Read read) {
     std::string why;
@@ -78,7 +78,7 @@ class Walk {
     throw std::runtime_error("no read succeeds: " + why);
   }
 
-  // As a killed process, or a machine that lost power, comes back.
+  // Opens the store again, as after a killed process or a loss of power.
   void crash() {
     if (store) store->abandon();
     store.reset();
@@ -101,11 +101,11 @@ class Walk {
   int crashes = 0;
 
  private:
-  // More operations than one command makes.
+  // More operations than one command executes.
   static constexpr std::uint64_t kNear = 200;
 
-  // Every run, as far as a command could have changed it.
-  std::optional<std::string> look() {
+  // The state of every run, as far as a command can change it.
+  std::optional<std::string> list_states() {
     if (!store) return std::nullopt;
     const auto page = store->list({.limit = 200});
     if (!page) return std::nullopt;
@@ -147,7 +147,7 @@ class Walk {
   }
 
   void open() {
-    // A fault may strike while the file is being opened, too.
+    // The fault may be in the opening of the file.
     for (int tries = 0; tries < 5 && !store; ++tries) {
       auto opened = SqliteStore::open(settings(), clock, random);
       if (opened) {

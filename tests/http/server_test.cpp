@@ -272,6 +272,7 @@ TEST_F(HttpServer, ServesManyClientsFromAnotherThread) {
   server_.reset();
 }
 
+// covers: A9
 TEST_F(HttpServer, AppliesCors) {
   start(echo, {.cors = {.origins = {"https://app.example"}}});
   RawClient client(port());

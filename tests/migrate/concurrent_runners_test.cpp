@@ -45,6 +45,7 @@ class MigrateRunners : public MigrateTest {
   }
 };
 
+// covers: E6
 TEST_P(MigrateRunners, SeveralAtOnceApplyEachOnce) {
   add_counted(9);
   database();
@@ -66,13 +67,13 @@ TEST_P(MigrateRunners, SecondRunnerWaitsThenReportsTimeout) {
   wait_until_inside();
   const Answer second = migrate("up", {"--wait", "50ms"});
   EXPECT_EQ(second.exit, 75);
-  EXPECT_THAT(second.err, HasSubstr("another runner is at it: waiting"));
+  EXPECT_THAT(second.err, HasSubstr("another migration is running: waiting"));
   EXPECT_THAT(second.err, HasSubstr("MIGRATION_LOCKED"));
   first->signal(SIGKILL);
   EXPECT_EQ(first->finish(), 128 + SIGKILL);
 }
 
-TEST_P(MigrateRunners, OneThatIsKilledLeavesNothingBehind) {
+TEST_P(MigrateRunners, KilledRunnerLeavesNothingBehind) {
   add("0001_before", "CREATE TABLE before_it (id integer);\n", "DROP TABLE before_it;\n");
   add("0002_half", endless(), "DROP TABLE half;\n");
   const auto runner = start(words("up"));
@@ -127,16 +128,16 @@ TEST_P(MigrateBroken, PoolerInTransactionModeWorks) {
   EXPECT_EQ(verified.exit, 0) << verified.err;
 }
 
-TEST_P(MigrateBroken, ACommitWhoseReplyWasLostIsToldAndRunAgain) {
+TEST_P(MigrateBroken, UnknownCommitIsReportedAndRunAgain) {
   add_counted(3);
   database();
   FaultProxy proxy(PgServer::instance().port());
-  for (const FaultAt at : {FaultAt::commit_asked, FaultAt::commit_answered}) {
+  for (const FaultAt at : {FaultAt::commit_request, FaultAt::commit_reply}) {
     for (std::uint64_t after = 0; after < 3; ++after) {
       proxy.arm({.at = at, .after = after});
       const Answer lost = through(proxy.url(name()), "up");
       EXPECT_EQ(lost.exit, 69);
-      EXPECT_THAT(lost.err, HasSubstr("whether it was kept is not known; run it again"));
+      EXPECT_THAT(lost.err, HasSubstr("its result is unknown; run it again"));
       finish();
       EXPECT_EQ(migrate("down", {"--to", "0", "--yes"}).exit, 0);
     }
@@ -144,13 +145,13 @@ TEST_P(MigrateBroken, ACommitWhoseReplyWasLostIsToldAndRunAgain) {
   EXPECT_EQ(proxy.fired(), 6u);
 }
 
-TEST_P(MigrateBroken, CutAnywhereItGoesOnWhereItStopped) {
+TEST_P(MigrateBroken, InterruptedRunContinues) {
   add_counted(3);
   database();
   FaultProxy proxy(PgServer::instance().port());
   std::uint64_t cuts = 0;
   for (std::uint64_t byte = 100;; byte += 211, ++cuts) {
-    proxy.arm({.at = FaultAt::byte_asked, .after = byte});
+    proxy.arm({.at = FaultAt::byte_request, .after = byte});
     const Answer cut = through(proxy.url(name()), "up");
     if (proxy.fired() == cuts) break;
     // Exit status 0 means that only the Terminate message was lost.

@@ -8,6 +8,7 @@ namespace {
 
 class Migrate : public MigrateTest {};
 
+// covers: E6
 TEST_P(Migrate, UpAppliesInOrderAndAgainDoesNothing) {
   add_tables(3);
   const Answer first = migrate("up");
@@ -39,7 +40,7 @@ TEST_P(Migrate, UnknownNumberIsRejected) {
   EXPECT_EQ(migrate("up", {"--to", "0"}).exit, 2);
 }
 
-TEST_P(Migrate, AFailureInTheMiddleLeavesNothingOfItself) {
+TEST_P(Migrate, FailedMigrationIsRolledBack) {
   add_tables(3);
   write("0002_two.up.sql",
         "CREATE TABLE two (id integer);\nINSERT INTO one VALUES (1, 'x');\nINSERT INTO nowhere VALUES (1);\n");
@@ -186,6 +187,7 @@ TEST_P(Migrate, AFailedDownLeavesItApplied) {
   EXPECT_EQ(applied(), "1");
 }
 
+// covers: E7
 TEST_P(Migrate, OnATerminalEveryStepIsConfirmed) {
   add_tables(1);
   write("0001_one.plan.yml", plan("  - SELECT 1\n", "  - Export the data\n  - run: down\n  - Inform the users\n"));
@@ -207,7 +209,7 @@ TEST_P(Migrate, OnATerminalEveryStepIsConfirmed) {
   EXPECT_FALSE(has_table("one"));
 }
 
-TEST_P(Migrate, AVerificationQueryThatFailsUndoesTheMigration) {
+TEST_P(Migrate, FailedVerificationQueryRollsBack) {
   const std::string count = "  - query: SELECT count(*) FROM one\n    after_up: 1\n";
   add_tables(1);
   write("0001_one.plan.yml", plan(count));
@@ -222,7 +224,8 @@ TEST_P(Migrate, AVerificationQueryThatFailsUndoesTheMigration) {
   EXPECT_EQ(migrate("up").exit, 0);
 }
 
-TEST_P(Migrate, ARollbackLeavesOtherTablesDataAsItWas) {
+// covers: E7
+TEST_P(Migrate, RollbackDoesNotChangeOtherTables) {
   add_tables(2);
   write("0002_two.down.sql", "DROP TABLE two;\nDELETE FROM one WHERE id = 2;\n");
   write("0002_two.plan.yml", plan("  - query: SELECT id, name FROM one ORDER BY id\n    unchanged: true\n"));
@@ -275,7 +278,8 @@ TEST_P(Migrate, EmptyTextCountsAsARow) {
   EXPECT_EQ(up.exit, 0) << up.err;
 }
 
-TEST_P(Migrate, FaultsOfPlansAreToldBeforeAnythingIsDone) {
+// covers: E7
+TEST_P(Migrate, FaultsOfPlansAreReportedFirst) {
   add_tables(2);
   write("0001_one.plan.yml", "chnage: x\n");
   std::filesystem::remove(dir() + "/0002_two.plan.yml");

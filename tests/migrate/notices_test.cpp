@@ -55,7 +55,7 @@ TEST_P(MigrateNotices, UnreplicatedCommitIsUnknown) {
   watch.execute("SELECT pg_cancel_backend(pid) " + waiting);
   EXPECT_EQ(runner->finish(), 69);
   EXPECT_EQ(runner->out, "");
-  EXPECT_THAT(runner->err, HasSubstr("may not have been replicated: whether it is kept is not known; run it again"));
+  EXPECT_THAT(runner->err, HasSubstr("may not have been replicated: its result is unknown; run it again"));
   EXPECT_EQ(call(up).out, "nothing to do\n");
 }
 

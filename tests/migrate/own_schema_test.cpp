@@ -41,6 +41,7 @@ class OwnMigrations : public MigrateTest {
   SystemRandom random_;
 };
 
+// covers: E6
 TEST_P(OwnMigrations, UpDownUpSucceeds) {
   EXPECT_EQ(own("verify").exit, 0) << own("verify").err;
   EXPECT_EQ(own("up").exit, 0);

@@ -163,7 +163,7 @@ TEST_P(MigrateVerifyPostgres, EveryLeftObjectIsFound) {
   EXPECT_EQ(target.describe(), before);
 }
 
-TEST_P(MigrateVerifyPostgres, RoleWithoutCreatedbGetsAnError) {
+TEST_P(MigrateVerifyPostgres, RoleWithoutCreatedbIsRefused) {
   PgClient admin(PgServer::instance().url("postgres"));
   admin.execute("DROP ROLE IF EXISTS modest; CREATE ROLE modest LOGIN");
   add_tables(1);
@@ -212,7 +212,7 @@ TEST_P(MigrateVerifyPostgres, ParameterMayBeNamedBegin) {
   EXPECT_EQ(good.exit, 0) << good.err;
 }
 
-TEST_P(MigrateVerifyPostgres, SettingsOfOneFileDoNotReachTheNext) {
+TEST_P(MigrateVerifyPostgres, SettingsEndWithTheirFile) {
   add("0001_a",
       "CREATE SCHEMA other;\nSET search_path = other;\nSET ROLE pg_monitor;\nRESET ROLE;\nCREATE TABLE a (id "
       "integer);\n",

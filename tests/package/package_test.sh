@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 read -ra targets <<<"$(sed -nE 's/^\t@scripts\/build release (latchkey_cli.*)/\1/p' "$source/Makefile")"
 built=$(cd "$build" && ninja -t inputs "${targets[@]}" && ninja -t query "${targets[@]}" | tr -d ' ')
 installed=$(sed -nE 's/.*file\(INSTALL DESTINATION .* FILES "([^"]*\/(liblatchkey_[a-z0-9_]*\.a|latchkey))".*/\1/p' \
-  "$build/cmake_install.cmake" | sed "s|^$build/||")
+  "$build/cmake_install.cmake" | sed -n "s|^$build/||p")
 [[ $(wc -l <<<"$installed") -ge 9 ]] || { echo "installed: $installed"; exit 1; }
 for file in $installed; do
   grep -qx "$file" <<<"$built" || { echo "make build does not build $file, which is installed"; exit 1; }

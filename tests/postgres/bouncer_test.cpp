@@ -1,12 +1,12 @@
-// Through PgBouncer in transaction mode: fewer server connections than lanes, another one for every transaction, and
-// the same answers.
+// Stores that connect through PgBouncer in transaction mode, with fewer server connections than writers: each
+// transaction may use another server connection, and the replies are the same.
 #include <thread>
 
 #include "conformance/store_test.hpp"
 #include "support/postgres/pg_bouncer.hpp"
 #include "support/postgres/pg_cluster.hpp"
-#include "support/postgres/pg_ledger.hpp"
 #include "support/postgres/pg_stores.hpp"
+#include "support/postgres/pg_workload_log.hpp"
 
 namespace latchkey {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 class PostgresBouncer : public PostgresStores {
  protected:
   ~PostgresBouncer() override {
-    // Its connections would keep the schema from being dropped.
+    // Open connections of the pooler would block DROP SCHEMA.
     one_.reset();
     two_.reset();
   }
@@ -24,7 +24,7 @@ class PostgresBouncer : public PostgresStores {
   std::unique_ptr<Store> two_ = open(bouncer_.url(database()), {.patience = 60s});
 };
 
-TEST_F(PostgresBouncer, TheSameAnswers) {
+TEST_F(PostgresBouncer, RepliesAreTheSame) {
   Verbs one(*one_), two(*two_);
   const Won won = std::get<Won>(one.claim(a_claim()));
   EXPECT_TRUE(std::holds_alternative<Busy>(two.claim(a_claim())));
@@ -39,34 +39,34 @@ TEST_F(PostgresBouncer, TheSameAnswers) {
   EXPECT_EQ(two_->list({}).value().runs.size(), 2u);
 }
 
-TEST_F(PostgresBouncer, ManyAtOnce) {
-  Ledger ledger({one_.get(), two_.get()}, 13);
-  ledger.run(8, [&] { return ledger.acknowledged() >= 1500; });
-  EXPECT_EQ(ledger.refused(), 0u);
-  ledger.check(*open(url()));
-  // No more than the pool has, once those of the store that looked have ended.
+TEST_F(PostgresBouncer, ConcurrentCallersStayWithinPool) {
+  WorkloadLog workload({one_.get(), two_.get()}, 13);
+  workload.run(8, [&] { return workload.acknowledged() >= 1500; });
+  EXPECT_EQ(workload.rejected(), 0u);
+  workload.check(*open(url()));
+  // After the check's own store has closed, at most the pool's connections are open.
   PgClient(url()).wait_until(
       "SELECT count(*) <= 3 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND "
       "backend_type = 'client backend'");
 }
 
-TEST_F(PostgresBouncer, APoolerThatRestartsLosesNothing) {
-  Ledger ledger({one_.get(), two_.get()}, 14);
+TEST_F(PostgresBouncer, RestartLosesNothing) {
+  WorkloadLog workload({one_.get(), two_.get()}, 14);
   std::atomic<int> restarts{0};
   {
-    std::jthread callers([&] { ledger.run(6, [&] { return restarts == 3 && ledger.acknowledged() >= 1000; }); });
+    std::jthread callers([&] { workload.run(6, [&] { return restarts == 3 && workload.acknowledged() >= 1000; }); });
     for (std::uint64_t at : {100u, 200u, 300u}) {
-      EXPECT_TRUE(ledger.wait_for_answers(at, 40s)) << "the callers are stuck";
+      EXPECT_TRUE(workload.wait_for_replies(at, 40s)) << "callers got no replies";
       bouncer_.restart();
       ++restarts;
     }
   }
-  ledger.check(*open(url()));
+  workload.check(*open(url()));
 }
 
-// The lane's connection goes on, the server behind it is another one, that has lost fences: none may be drawn there
-// again.
-TEST(PostgresBehindABouncer, FencesJumpBeforeThePromotedStandbyGivesAny) {
+// After a failover behind the pooler, the writer's connection stays open. The new server may have lost the last fences,
+// so the store must not draw them again.
+TEST(PostgresBouncerFailover, FencesJumpOnPromotion) {
   PgCluster primary;
   SystemClock clock;
   SystemRandom random;
@@ -80,7 +80,7 @@ TEST(PostgresBehindABouncer, FencesJumpBeforeThePromotedStandbyGivesAny) {
   bouncer.point_at(standby->port());
   const Won after = std::get<Won>(Verbs(**store).claim(a_claim("after")));
   const auto number = [](const Won& won) { return static_cast<std::uint64_t>(won.fence); };
-  EXPECT_GT(number(after), number(before) + 500'000'000) << "from a counter that may have lost what was drawn last";
+  EXPECT_GT(number(after), number(before) + 500'000'000) << "the standby's sequence may have lost the last fences";
   EXPECT_EQ((*store)->data_epoch(), 1u);
   EXPECT_EQ(PgClient(standby->url()).ask_one("SELECT count(*) FROM latchkey.runs"), "2");
 }

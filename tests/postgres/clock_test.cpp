@@ -1,5 +1,6 @@
-// Clocks that are set while stores are open. The server's decides, and the store's time never runs back with it: no
-// lease is longer or shorter, nothing is due earlier or later. A host's own wall clock is asked by nobody.
+// Clocks that are set while stores are open. The store uses the database server's clock, and the store's time never
+// goes back: no lease gets longer or shorter, and no job is due earlier or later. A store never reads its host's wall
+// clock.
 #include "conformance/store_test.hpp"
 #include "migrate/open_postgres.hpp"
 #include "support/postgres/pg_client.hpp"
@@ -9,7 +10,7 @@
 namespace latchkey {
 namespace {
 
-// The machine's, but for the wall.
+// The machine's clock with a wall clock that a test sets.
 class SetClock final : public Clock {
  public:
   Instant now() override { return real_.now() + Duration{offset_ms_.load()}; }
@@ -32,12 +33,12 @@ class PostgresClock : public ::testing::Test {
     return std::move(*opened);
   }
   Instant server_now() {
-    return from_ms(std::stoll(hand_.ask_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")));
+    return from_ms(std::stoll(admin_.ask_one("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")));
   }
   void set_server(Duration offset) {
     const Instant before = server_now();
     time_.set(offset);
-    ASSERT_LT(server_now(), before + offset + 1min) << "the test did not test";
+    ASSERT_LT(server_now(), before + offset + 1min) << "the server's clock did not change";
   }
   static ClaimRequest for_an_hour(const std::string& key) {
     ClaimRequest request = a_claim(key);
@@ -47,10 +48,10 @@ class PostgresClock : public ::testing::Test {
   static std::vector<Taken> take(Store& store, const std::string& function, Duration lease = 1h) {
     return Verbs(store).take({.functions = {function}, .limit = 5, .session = id_of(5), .lease = lease});
   }
-  // Asks until it is so: at most as long as the clocks of two hosts may be apart, and a busy machine needs.
-  bool soon(auto is_so) {
-    for (const Duration patience = host_.elapsed() + 10s; host_.elapsed() < patience;)
-      if (is_so()) return true;
+  // Polls the condition for 10 s: longer than the clocks of two hosts may differ, also on a busy machine.
+  bool soon(auto condition) {
+    for (const Duration limit = host_.elapsed() + 10s; host_.elapsed() < limit;)
+      if (condition()) return true;
     return false;
   }
 
@@ -59,12 +60,12 @@ class PostgresClock : public ::testing::Test {
   SystemRandom random_;
   PgCluster server_;
   std::unique_ptr<PostgresStore> store_ = open();
-  PgClient hand_{server_.url()};
+  PgClient admin_{server_.url()};
 };
 
-TEST_F(PostgresClock, AServersStepBackMovesNeitherLeasesNorWhatIsDue) {
+TEST_F(PostgresClock, StepBackMovesNoDeadline) {
   const auto other = open();
-  const Won held = std::get<Won>(Verbs(*store_).claim(for_an_hour("held")));
+  const Won leased = std::get<Won>(Verbs(*store_).claim(for_an_hour("leased")));
   const Won done = std::get<Won>(Verbs(*store_).claim(a_claim("done")));
   Verbs(*store_).settle({{}, done.run.id(), done.fence, Complete{"r", {}}});
   Verbs(*store_).enqueue({.function = "later", .delay = 30min});
@@ -73,40 +74,40 @@ TEST_F(PostgresClock, AServersStepBackMovesNeitherLeasesNorWhatIsDue) {
   const Instant before = store_->now();
   set_server(-1h);
   const auto opened_after = open();
-  hand_.execute("SET app.current_tenant = 'default'");
+  admin_.execute("SET app.current_tenant = 'default'");
 
-  Fence last = std::max({held.fence, done.fence, taken.fence});
+  Fence last = std::max({leased.fence, done.fence, taken.fence});
   int number = 0;
   const std::vector<Store*> all{store_.get(), other.get(), opened_after.get()};
   for (Store* one : all) {
     const std::string name = std::to_string(++number);
-    EXPECT_TRUE(std::holds_alternative<Busy>(Verbs(*one).claim(for_an_hour("held")))) << name;
+    EXPECT_TRUE(std::holds_alternative<Busy>(Verbs(*one).claim(for_an_hour("leased")))) << name;
     EXPECT_TRUE(std::holds_alternative<Replay>(Verbs(*one).claim(a_claim("done")))) << name;
     EXPECT_GE(one->now(), before) << name;
     EXPECT_LT(one->now(), before + 1min) << name;
-    EXPECT_TRUE(take(*one, "later").empty()) << name << ": half an hour early";
+    EXPECT_TRUE(take(*one, "later").empty()) << name << ": taken half an hour early";
     EXPECT_EQ(Verbs(*one).sweep().changed, 0u) << name;
     const Won fresh = std::get<Won>(Verbs(*one).claim(for_an_hour("fresh" + name)));
     EXPECT_GT(fresh.fence, last) << name;
     EXPECT_GE(fresh.lease_until, before + 1h) << name;
     last = fresh.fence;
-    // Whoever enqueues, whoever takes: at once, not when the server's clock says so again.
+    // A job that one store enqueues is due on every store at once, before the server's clock reaches that time again.
     for (Store* another : all) {
       Verbs(*one).enqueue({.function = "now"});
       EXPECT_TRUE(soon([&] { return take(*another, "now").size() == 1; })) << name;
     }
-    hand_.execute("SELECT latchkey.enqueue('now')");
-    EXPECT_TRUE(soon([&] { return take(*one, "now").size() == 1; })) << name << ": by a user's transaction";
+    admin_.execute("SELECT latchkey.enqueue('now')");
+    EXPECT_TRUE(soon([&] { return take(*one, "now").size() == 1; })) << name << ": enqueued by a user's transaction";
   }
-  EXPECT_EQ(hand_.ask_one("SELECT status FROM latchkey.begin_run('f', 'held')"), "busy");
+  EXPECT_EQ(admin_.ask_one("SELECT status FROM latchkey.begin_run('f', 'leased')"), "busy");
 
-  const auto extended = std::get<Extended>(Verbs(*opened_after).extend({{}, held.run.id(), held.fence, 2h}));
-  EXPECT_GT(extended.lease_until, held.lease_until);
-  EXPECT_TRUE(std::get<Settled>(Verbs(*other).settle({{}, held.run.id(), held.fence, Complete{"r", {}}})).changed);
+  const auto extended = std::get<Extended>(Verbs(*opened_after).extend({{}, leased.run.id(), leased.fence, 2h}));
+  EXPECT_GT(extended.lease_until, leased.lease_until);
+  EXPECT_TRUE(std::get<Settled>(Verbs(*other).settle({{}, leased.run.id(), leased.fence, Complete{"r", {}}})).changed);
   EXPECT_TRUE(std::get<Settled>(Verbs(*other).settle({{}, taken.run.id(), taken.fence, Complete{"r", {}}})).changed);
 }
 
-TEST_F(PostgresClock, AfterAServersStepBackLeasesStillEnd) {
+TEST_F(PostgresClock, LeasesExpireAfterStepBack) {
   ClaimRequest request = a_claim("k");
   request.lease = 1s;
   const Won first = std::get<Won>(Verbs(*store_).claim(request));
@@ -130,36 +131,37 @@ TEST_F(PostgresClock, AfterAServersStepBackLeasesStillEnd) {
   }));
 }
 
-// Only one of two read the time while it was wrong. The other's leases must not be over to it before their time.
-TEST_F(PostgresClock, ATimeThatOneServerHasSeenIsEverybodys) {
+// Only one of two stores reads the time while it is ten minutes ahead. It must not expire the other store's leases
+// early.
+TEST_F(PostgresClock, StoresShareTheHighestTime) {
   const auto other = open();
   ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*other).claim(a_claim("before"))));
   set_server(10min);
   ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(for_an_hour("ahead"))));
   set_server(Duration{0});
-  ClaimRequest request = a_claim("held");
+  ClaimRequest request = a_claim("leased");
   request.lease = 1min;
-  const Won held = std::get<Won>(Verbs(*other).claim(request));
+  const Won leased = std::get<Won>(Verbs(*other).claim(request));
   Verbs(*store_).sweep();
-  EXPECT_TRUE(std::holds_alternative<Busy>(Verbs(*store_).claim(request))) << "a good lease was ended";
-  EXPECT_TRUE(std::get<Settled>(Verbs(*other).settle({{}, held.run.id(), held.fence, Complete{"r", {}}})).changed);
+  EXPECT_TRUE(std::holds_alternative<Busy>(Verbs(*store_).claim(request))) << "the store expired a valid lease";
+  EXPECT_TRUE(std::get<Settled>(Verbs(*other).settle({{}, leased.run.id(), leased.fence, Complete{"r", {}}})).changed);
   EXPECT_LT(std::chrono::abs(store_->now() - other->now()), 10s);
   const auto later = open();
   EXPECT_LT(std::chrono::abs(store_->now() - later->now()), 10s);
-  // Who asks nothing for long still tells.
-  const auto mark = [&] { return std::stoll(hand_.ask_one("SELECT last_value FROM latchkey.clock")); };
+  // An idle store still writes its time to the database.
+  const auto mark = [&] { return std::stoll(admin_.ask_one("SELECT last_value FROM latchkey.clock")); };
   const auto marked = mark();
   EXPECT_TRUE(soon([&] { return mark() > marked; }));
 }
 
-TEST_F(PostgresClock, AHostsOwnWallClockIsNotAsked) {
-  const Won held = std::get<Won>(Verbs(*store_).claim(for_an_hour("held")));
+TEST_F(PostgresClock, HostWallClockIsNotUsed) {
+  const Won leased = std::get<Won>(Verbs(*store_).claim(for_an_hour("leased")));
   Verbs(*store_).enqueue({.function = "later", .delay = 30min});
   for (const Duration jump : {Duration{2h}, Duration{-2h}}) {
     host_.set(jump);
     const auto opened_after = open();
     for (Store* one : std::initializer_list<Store*>{store_.get(), opened_after.get()}) {
-      EXPECT_TRUE(std::holds_alternative<Busy>(Verbs(*one).claim(for_an_hour("held"))));
+      EXPECT_TRUE(std::holds_alternative<Busy>(Verbs(*one).claim(for_an_hour("leased"))));
       EXPECT_TRUE(take(*one, "later").empty());
       EXPECT_EQ(Verbs(*one).sweep().changed, 0u);
       Verbs(*one).enqueue({.function = "now"});
@@ -167,7 +169,7 @@ TEST_F(PostgresClock, AHostsOwnWallClockIsNotAsked) {
       EXPECT_LT(std::chrono::abs(one->now() - server_now()), 1min);
     }
   }
-  EXPECT_TRUE(std::get<Settled>(Verbs(*store_).settle({{}, held.run.id(), held.fence, Complete{"r", {}}})).changed);
+  EXPECT_TRUE(std::get<Settled>(Verbs(*store_).settle({{}, leased.run.id(), leased.fence, Complete{"r", {}}})).changed);
 }
 
 }  // namespace

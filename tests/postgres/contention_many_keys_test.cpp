@@ -1,5 +1,5 @@
-// A tenant that holds thousands of keys in one transaction, and asks for all of them: it waits for itself, and nobody
-// for it.
+// A tenant inserts thousands of keys in one open transaction, and claims the same keys through the store. Those claims
+// wait for the transaction, and no other caller waits.
 #include <future>
 #include <thread>
 
@@ -10,11 +10,11 @@
 namespace latchkey {
 namespace {
 
-class PostgresHeldCrowd : public StoresTest {
+class ManyContendedKeys : public StoresTest {
  protected:
-  static constexpr int kHeld = 2'000;
-  // To see that a key is held takes a millisecond: whoever had to wait for all of them would need longer.
-  static constexpr Duration kMost = 700ms, kMostly = 250ms;
+  static constexpr int kContended = 2'000;
+  // The store needs about a millisecond to detect one contended key, so a call that waits for all of them takes longer.
+  static constexpr Duration kSlowestMax = 700ms, kUsualMax = 250ms;
 
   std::string url() const { return server_.url(); }
   PgClient user(const std::string& tenant) {
@@ -22,28 +22,28 @@ class PostgresHeldCrowd : public StoresTest {
     session.execute("SET app.current_tenant = '" + tenant + "'");
     return session;
   }
-  // The first so many of the keys that there are.
-  static std::string hold(int count) {
-    return "BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(1, " + std::to_string(count) +
+  // SQL that inserts the first `count` keys in an open transaction.
+  static std::string begin_with_keys(int count) {
+    return "BEGIN; SELECT latchkey.begin_run('f', 'contended' || i) FROM generate_series(1, " + std::to_string(count) +
            ") i";
   }
-  std::future<Result<ClaimReply>> ask(const std::string& tenant, const std::string& key) {
+  std::future<Result<ClaimReply>> claim(const std::string& tenant, const std::string& key) {
     ClaimRequest request = a_claim(key, tenant);
     request.fingerprint.reset();
     auto promise = std::make_shared<std::promise<Result<ClaimReply>>>();
     store_->claim(request, [promise](Result<ClaimReply> reply) { promise->set_value(std::move(reply)); });
     return promise->get_future();
   }
-  Won win(const std::string& tenant, const std::string& key) { return std::get<Won>(ask(tenant, key).get().value()); }
-  // What the first tenant holds, as fast as it can.
-  auto ask_for_held(int count) {
+  Won win(const std::string& tenant, const std::string& key) { return std::get<Won>(claim(tenant, key).get().value()); }
+  // Claims the contended keys of tenant "a", all at once.
+  auto claim_contended(int count) {
     std::vector<std::future<Result<ClaimReply>>> replies;
-    for (int i = 1; i <= count; ++i) replies.push_back(ask("a", "held" + std::to_string(i)));
+    for (int i = 1; i <= count; ++i) replies.push_back(claim("a", "contended" + std::to_string(i)));
     return replies;
   }
-  static void expect_open(const std::vector<std::future<Result<ClaimReply>>>& replies) {
+  static void expect_pending(const std::vector<std::future<Result<ClaimReply>>>& replies) {
     for (const auto& reply : replies)
-      ASSERT_EQ(reply.wait_for(0ms), std::future_status::timeout) << "the test did not test";
+      ASSERT_EQ(reply.wait_for(0ms), std::future_status::timeout) << "a contended claim got its reply early";
   }
   static void expect_busy(std::vector<std::future<Result<ClaimReply>>>& replies) {
     for (auto& reply : replies) ASSERT_TRUE(std::holds_alternative<Busy>(reply.get().value()));
@@ -59,60 +59,61 @@ class PostgresHeldCrowd : public StoresTest {
   std::unique_ptr<PostgresStore> store_ = open(url() + "?application_name=store", {.patience = 60s});
 };
 
-TEST_F(PostgresHeldCrowd, DelaysNobody) {
+TEST_F(ManyContendedKeys, DelayNoOtherCaller) {
   PgClient many = user("a"), one = user("b");
-  many.execute(hold(kHeld));
+  many.execute(begin_with_keys(kContended));
   one.execute("BEGIN; SELECT latchkey.begin_run('f', 'k')");
-  win("b", "first");  // the connections are open then
-  auto crowd = ask_for_held(kHeld);
-  auto held = ask("b", "k");
+  win("b", "first");  // opens the connections
+  auto contended = claim_contended(kContended);
+  auto other = claim("b", "k");
   std::vector<Duration> own, others;
   for (int i = 0; i < 50; ++i) {
     others.push_back(timed([&] { win("b", std::to_string(i)); }));
     own.push_back(timed([&] { win("a", std::to_string(i)); }));
   }
   std::ranges::sort(others);
-  EXPECT_LT(others.back(), kMost);
-  // Those of its own that come amid the crowd have their turn in it.
+  EXPECT_LT(others.back(), kSlowestMax);
+  // Some of the tenant's other claims wait behind its contended ones.
   std::ranges::sort(own);
-  EXPECT_LT(own[own.size() * 8 / 10], kMostly);
-  ASSERT_EQ(held.wait_for(0ms), std::future_status::timeout) << "the test did not test";
+  EXPECT_LT(own[own.size() * 8 / 10], kUsualMax);
+  ASSERT_EQ(other.wait_for(0ms), std::future_status::timeout) << "the contended claim got its reply early";
   EXPECT_LT(timed([&] {
               one.execute("COMMIT");
-              EXPECT_TRUE(std::holds_alternative<Busy>(held.get().value()));
+              EXPECT_TRUE(std::holds_alternative<Busy>(other.get().value()));
             }),
-            kMost);
-  expect_open(crowd);
+            kSlowestMax);
+  expect_pending(contended);
   many.execute("COMMIT");
-  expect_busy(crowd);
-  // Each lane has met it once, and the one of what is held; what came then was looked at apart.
-  EXPECT_LE(log_.given_up("store"), 10u) << server_.log();
+  expect_busy(contended);
+  // Each writer times out once, then the contended writer probes the keys apart from other batches.
+  EXPECT_LE(log_.count_lock_timeouts("store"), 10u) << server_.log();
 }
 
-// Each of its follow-ups is one more key that is looked at first.
-TEST_F(PostgresHeldCrowd, ASettlementWithManyNewKeysComesThrough) {
+// While the tenant is quarantined, the store probes the key of each follow-up before it inserts it.
+TEST_F(ManyContendedKeys, DoNotBlockSettleWithNewKeys) {
   const Won own = win("a", "own");
   PgClient many = user("a");
-  many.execute(hold(kHeld));
-  auto crowd = ask_for_held(kHeld);
-  win("a", "another");  // that much is known then
+  many.execute(begin_with_keys(kContended));
+  auto contended = claim_contended(kContended);
+  win("a", "another");  // the store has detected the contention then
   std::vector<EnqueueRequest> follow_ups;
   for (int i = 0; i < 40; ++i) follow_ups.push_back(a_job("next" + std::to_string(i), "a"));
   const Duration taken = timed([&] {
     EXPECT_TRUE(
         std::get<Settled>(Verbs(*store_).settle({{}, own.run.id(), own.fence, Complete{"r", follow_ups}})).changed);
   });
-  EXPECT_LT(taken, kMost);
-  expect_open(crowd);
+  EXPECT_LT(taken, kSlowestMax);
+  expect_pending(contended);
   many.execute("COMMIT");
-  expect_busy(crowd);
+  expect_busy(contended);
 }
 
-// Runs that one tenant's transaction locks, and which it settles all the same: another's have their turn between them.
-TEST_F(PostgresHeldCrowd, SettlementsTakeTurns) {
+// A tenant's transaction locks its runs while the tenant settles them. Another tenant's settlement gets its turn
+// between them.
+TEST_F(ManyContendedKeys, TenantsSettleInTurn) {
   constexpr int kRuns = 8'000;
   std::vector<std::future<Result<ClaimReply>>> claims;
-  for (int i = 0; i < kRuns; ++i) claims.push_back(ask("a", std::to_string(i)));
+  for (int i = 0; i < kRuns; ++i) claims.push_back(claim("a", std::to_string(i)));
   const auto settle = [&](const std::string& tenant, const Won& won) {
     auto promise = std::make_shared<std::promise<bool>>();
     store_->settle({{tenant, won.run.id(), won.fence, Complete{"r", {}}}}, [promise](auto replies) {
@@ -121,42 +122,42 @@ TEST_F(PostgresHeldCrowd, SettlementsTakeTurns) {
     return promise->get_future();
   };
   std::vector<Won> runs;
-  for (auto& claim : claims) runs.push_back(std::get<Won>(claim.get().value()));
+  for (auto& reply : claims) runs.push_back(std::get<Won>(reply.get().value()));
   const Won one = win("b", "k");
   PgClient many(url()), few(url());
   many.execute("BEGIN; SELECT seq FROM latchkey.states WHERE tenant = 'a' FOR UPDATE");
   few.execute("BEGIN; SELECT seq FROM latchkey.states WHERE tenant = 'b' FOR UPDATE");
   std::vector<std::future<bool>> settled;
   for (const Won& run : runs) settled.push_back(settle("a", run));
-  auto held = settle("b", one);
+  auto other = settle("b", one);
   std::this_thread::sleep_for(1s);
-  ASSERT_EQ(held.wait_for(0ms), std::future_status::timeout) << "the test did not test";
+  ASSERT_EQ(other.wait_for(0ms), std::future_status::timeout) << "the settlement of a locked run got its reply early";
   EXPECT_LT(timed([&] {
               few.execute("COMMIT");
-              EXPECT_TRUE(held.get());
+              EXPECT_TRUE(other.get());
             }),
-            2 * kMost)
-      << "without turns it would be behind all of theirs";
+            2 * kSlowestMax)
+      << "it waited behind all settlements of the other tenant";
   for (const auto& reply : settled)
-    ASSERT_EQ(reply.wait_for(0ms), std::future_status::timeout) << "the test did not test";
+    ASSERT_EQ(reply.wait_for(0ms), std::future_status::timeout) << "the settlement of a locked run got its reply early";
   many.execute("COMMIT");
   for (auto& reply : settled) EXPECT_TRUE(reply.get());
 }
 
-// Once it is known what is held, whatever else the same tenant does goes on as ever.
-TEST_F(PostgresHeldCrowd, ThatIsKnownSlowsNothing) {
+// Once the store has detected the contention, other calls of the same tenant are as fast as before.
+TEST_F(ManyContendedKeys, DoNotSlowTenantOnceDetected) {
   constexpr int kFew = 100, kJobs = 5'000;
   PgClient many = user("a");
-  many.execute(hold(kFew));
-  auto crowd = ask_for_held(kFew);
+  many.execute(begin_with_keys(kFew));
+  auto contended = claim_contended(kFew);
   std::this_thread::sleep_for(2s);
   std::vector<EnqueueRequest> jobs;
   for (int i = 0; i < kJobs; ++i) jobs.push_back(a_job("job" + std::to_string(i), "a"));
-  EXPECT_LT(timed([&] { EXPECT_EQ(Verbs(*store_).enqueue_all(jobs).size(), jobs.size()); }), 2 * kMost);
-  for (int i = 0; i < 50; ++i) EXPECT_LT(timed([&] { win("a", std::to_string(i)); }), kMostly);
-  expect_open(crowd);
+  EXPECT_LT(timed([&] { EXPECT_EQ(Verbs(*store_).enqueue_all(jobs).size(), jobs.size()); }), 2 * kSlowestMax);
+  for (int i = 0; i < 50; ++i) EXPECT_LT(timed([&] { win("a", std::to_string(i)); }), kUsualMax);
+  expect_pending(contended);
   many.execute("COMMIT");
-  expect_busy(crowd);
+  expect_busy(contended);
 }
 
 }  // namespace

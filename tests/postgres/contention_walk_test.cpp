@@ -1,14 +1,14 @@
-// The fault walk beside somebody's open transaction: it makes or holds what the store needs (a dead letter, the heads
-// of runs that are counted), while the store finds that out, leaves it out, puts it aside and asks again. The store's
-// connections are cut about every round trip of that and every COMMIT; all is as if they had not been.
+// The fault walk beside a user's open transaction, which inserts or locks rows that the store needs (a dead letter,
+// keys, run heads). The store detects the contention, skips or parks, and retries. A fault at any of its round trips or
+// COMMITs must not change any reply or row.
 #include "support/postgres/pg_walk.hpp"
 
 namespace latchkey {
 namespace {
 
-// Fifty times as fast as the machine: what is held is looked at again five times a second, and left out for a whole
-// one.
-class FastClock final : public Clock {
+// A clock that is fifty times as fast as the machine's, for the store's delays: parked commands are retried after 250
+// ms, and deferred runs after a second.
+class FiftyfoldClock final : public Clock {
  public:
   static constexpr int kTimes = 50;
   Instant now() override { return real_.now(); }
@@ -19,8 +19,8 @@ class FastClock final : public Clock {
   SystemClock real_;
 };
 
-// Without times: SQL functions go by the database's.
-constexpr const char* kSeen = R"(
+// The database as text, without times: SQL functions use the database's clock.
+constexpr const char* kSnapshot = R"(
 WITH names AS (
   SELECT seq, concat_ws('/', tenant, function, convert_from(coalesce(key, input), 'UTF8')) AS name FROM latchkey.runs
 )
@@ -33,48 +33,48 @@ SELECT coalesce(string_agg(line, E'\n' ORDER BY line), '') FROM (
   UNION ALL SELECT concat_ws(' ', 'member', coalesce(n.name, 'gone'), m.generation, m.attempts,
     (SELECT l.acknowledged_at IS NOT NULL FROM latchkey.dead_letters l WHERE l.number = m.letter))
     FROM latchkey.dead_letter_members m LEFT JOIN names n USING (seq)
-  UNION ALL SELECT concat_ws(' ', 'duplicates of', coalesce(n.name, 'nobody'), encode(d.seen, 'hex'))
+  UNION ALL SELECT concat_ws(' ', 'duplicates of', coalesce(n.name, 'none'), encode(d.seen, 'hex'))
     FROM latchkey.duplicates d LEFT JOIN names n USING (seq)
 ) lines)";
 
-// Dead letters that do not say how many they are.
+// The number of dead letters whose count differs from their members.
 constexpr const char* kMiscounted =
     "SELECT count(*) FROM latchkey.dead_letters l WHERE l.count <> (SELECT count(*) FROM latchkey.dead_letter_members "
     "m "
     "WHERE m.letter = l.number)";
 
-class PostgresHeldWalk : public PgWalk {
+class ContentionWalk : public PgWalk {
  public:
   static std::vector<NamedFaults> kinds() {
-    // Beyond the first few they are alike: some of them, from each kind other ones.
-    return {{"TripNotSent", {{FaultAt::trip_asked, FaultHow::close}}, 3},
-            {"TripNotAnswered", {{FaultAt::trip_answered, FaultHow::reset, 1}}, 3},
-            {"CommitNotSent", {{FaultAt::commit_asked, FaultHow::close}}, 2},
-            {"CommitNotAnsweredNorFound",
-             {{FaultAt::commit_answered, FaultHow::reset},
-              {FaultAt::commit_asked, FaultHow::reset},
-              {FaultAt::commit_answered, FaultHow::close}},
+    // The later round trips are alike, so each kind of fault visits every second or third one.
+    return {{"TripRequestLost", {{FaultAt::trip_request, FaultHow::close}}, 3},
+            {"TripReplyLost", {{FaultAt::trip_reply, FaultHow::reset, 1}}, 3},
+            {"CommitNotSent", {{FaultAt::commit_request, FaultHow::close}}, 2},
+            {"CommitReplyLostTwice",
+             {{FaultAt::commit_reply, FaultHow::reset},
+              {FaultAt::commit_request, FaultHow::reset},
+              {FaultAt::commit_reply, FaultHow::close}},
              3},
             {"CommitLate",
-             {{FaultAt::flight_asked, FaultHow::late, 1, ConnectionFault::kWithTheNext},
-              {FaultAt::commit_asked, FaultHow::close}},
+             {{FaultAt::flight_request, FaultHow::late, 1, ConnectionFault::kWithNextFault},
+              {FaultAt::commit_request, FaultHow::close}},
              3}};
   }
 
  protected:
-  static constexpr std::uint32_t kInBlock = 4, kInRows = 2, kHeld = kInBlock + kInRows;
-  // So many round trips find out what is held, and look again.
+  static constexpr std::uint32_t kInBlock = 4, kInRows = 2, kLast = kInBlock + kInRows;
+  // Enough round trips for the store to detect the contention and to retry.
   static constexpr std::uint64_t kTrips = 24;
-  // How the transaction ends.
+  // The last statement of the user's transaction.
   using End = const char*;
   static constexpr End kEnds[] = {"COMMIT", "ROLLBACK"};
 
   struct Scene {
-    explicit Scene(const std::string& url) : holder(url) {}
+    explicit Scene(const std::string& url) : blocker(url) {}
     ManualClock clock{kNoon};
-    std::unique_ptr<PostgresStore> store;  // that is cut
+    std::unique_ptr<PostgresStore> store;  // behind the proxy
     std::unique_ptr<PostgresStore> other;
-    PgClient holder;
+    PgClient blocker;
 
     Verbs verbs() const { return Verbs(*store); }
   };
@@ -82,71 +82,72 @@ class PostgresHeldWalk : public PgWalk {
     empty();
     auto scene = std::make_unique<Scene>(url());
     const auto open = [&](const std::string& at) {
-      PostgresSettings settings{.url = at, .writers = 1, .clock = &scene->clock, .patience = FastClock::kTimes * 10s};
+      PostgresSettings settings{
+          .url = at, .writers = 1, .clock = &scene->clock, .patience = FiftyfoldClock::kTimes * 10s};
       if (std::exchange(is_migrated_, true)) return PostgresStore::open(std::move(settings), *host_, random_).value();
       return migrate::open_postgres(std::move(settings), *host_, random_).value();
     };
     scene->store = open(proxy_.url(database()));
     scene->other = open(url());
-    scene->holder.execute(
+    scene->blocker.execute(
         "INSERT INTO latchkey.members VALUES ('a', 'ada', 'org-admin') ON CONFLICT DO NOTHING; "
         "SET app.current_tenant = 'a'; SET app.current_actor = 'ada'");
     return scene;
   }
-  // What `act` does meanwhile is held up until the transaction ends, which is when much has gone to and fro.
-  auto while_held(Scene& scene, End end, auto act) {
+  // Runs `act`, which must wait for the user's transaction, and ends that transaction after kTrips round trips.
+  auto while_locked(Scene& scene, End end, auto act) {
     const std::uint64_t from = proxy_.trips();
-    auto held = std::async(std::launch::async, act);
-    while (proxy_.trips() < from + kTrips && held.wait_for(1ms) != std::future_status::ready) {
+    auto waiting = std::async(std::launch::async, act);
+    while (proxy_.trips() < from + kTrips && waiting.wait_for(1ms) != std::future_status::ready) {
     }
-    EXPECT_NE(held.wait_for(0s), std::future_status::ready) << "it was not held up";
-    // Nothing else is.
+    EXPECT_NE(waiting.wait_for(0s), std::future_status::ready) << "the call did not wait for the lock";
+    // Other calls do not wait.
     EXPECT_TRUE(std::holds_alternative<Won>(scene.verbs().claim(a_claim("free"))));
-    scene.holder.execute(end);
-    return held.get();
+    scene.blocker.execute(end);
+    return waiting.get();
   }
   static std::string name(const Won& own) {
     return "'" + to_string(own.run.id()) + "', " + std::to_string(static_cast<std::uint64_t>(own.fence));
   }
   static Won win(Store& store, const std::string& key) { return std::get<Won>(Verbs(store).claim(a_claim(key, "a"))); }
 
-  // `tell(scene, end, begin)` calls `begin` once what leads up to it has happened. Each time one fault further on, now
-  // the one end, now the other.
-  void walk_beside(auto tell) {
-    const auto told = [&](End end, auto begin) {
+  // `play(scene, end, begin)` calls `begin` after its preparation, to arm the fault. Each execution moves the fault one
+  // point further and alternates the transaction's end.
+  void walk_beside(auto play) {
+    const auto state_after = [&](End end, auto begin) {
       const auto scene = set_scene();
-      tell(*scene, end, begin);
-      EXPECT_EQ(hand_.ask_one(kMiscounted), "0");
-      return hand_.ask_one(kSeen);
+      play(*scene, end, begin);
+      EXPECT_EQ(admin_.ask_one(kMiscounted), "0");
+      return admin_.ask_one(kSnapshot);
     };
     const auto nothing = [] {};
-    const std::string undisturbed[] = {told(kEnds[0], nothing), told(kEnds[1], nothing)};
+    const std::string undisturbed[] = {state_after(kEnds[0], nothing), state_after(kEnds[1], nothing)};
     ASSERT_FALSE(HasFailure());
     std::size_t which = 0;
     const auto once_more = [&](std::uint64_t n) {
       which = 1 - which;
-      EXPECT_EQ(told(kEnds[which], [&] { arm(n); }), undisturbed[which]) << kEnds[which];
+      EXPECT_EQ(state_after(kEnds[which], [&] { arm(n); }), undisturbed[which]) << kEnds[which];
     };
     const auto struck = walk(once_more, GetParam().stride, GetParam().faults.front().after);
     EXPECT_GT(struck, 2u);
   }
 
+  FiftyfoldClock fiftyfold_;
   FastClock fast_;
-  HastyClock hasty_;
-  Clock* host_ = &fast_;  // of the stores
+  Clock* host_ = &fiftyfold_;  // the stores' clock for delays
   SystemRandom random_;
   bool is_migrated_ = false;
 };
 
-INSTANTIATE_TEST_SUITE_P(Of, PostgresHeldWalk, testing::ValuesIn(PostgresHeldWalk::kinds()), PgWalk::name);
+INSTANTIATE_TEST_SUITE_P(Of, ContentionWalk, testing::ValuesIn(ContentionWalk::kinds()), PgWalk::name);
 
-// Nobody can see it yet: the store finds out by making it, too, and undoing that.
-TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
+// Only its transaction sees the new dead letter: the store detects it by an insert that it rolls back.
+TEST_P(ContentionWalk, NewDeadLetterIsInsertedOnce) {
   walk_beside([&](Scene& scene, End end, auto begin) {
-    const Won theirs = win(*scene.other, "theirs"), own = win(*scene.other, "own");
-    scene.holder.execute("BEGIN; SELECT latchkey.fail_run(" + name(theirs) + ", 'm', retryable => false)");
+    const Won users = win(*scene.other, "users"), own = win(*scene.other, "own");
+    scene.blocker.execute("BEGIN; SELECT latchkey.fail_run(" + name(users) + ", 'm', retryable => false)");
     begin();
-    const auto settled = std::get<Settled>(while_held(
+    const auto settled = std::get<Settled>(while_locked(
         scene, end, [&] { return scene.verbs().settle({{}, own.run.id(), own.fence, permanent("of the store")}); }));
     EXPECT_TRUE(settled.changed);
     EXPECT_TRUE(settled.dead_letter);
@@ -155,13 +156,13 @@ TEST_P(PostgresHeldWalk, ALetterThatIsBeingMade) {
   });
 }
 
-// So many that the next new key is looked at before it is made.
-TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
+// There are so many contended keys that the store probes the tenant's new keys before it inserts them.
+TEST_P(ContentionWalk, ManyKeysAreClaimedOnce) {
   constexpr auto kQuarantineThreshold = pg::ContendedKeys::kQuarantineThreshold + 1;
-  host_ = &hasty_;  // by the other it would be none any more when the next key is asked for
+  host_ = &fast_;  // with the fiftyfold clock the quarantine would end before the next claim
   walk_beside([&](Scene& scene, End end, auto begin) {
-    scene.holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(1, " +
-                         std::to_string(kQuarantineThreshold) + ") i");
+    scene.blocker.execute("BEGIN; SELECT latchkey.begin_run('f', 'contended' || i) FROM generate_series(1, " +
+                          std::to_string(kQuarantineThreshold) + ") i");
     begin();
     std::vector<std::future<Result<ClaimReply>>> replies;
     const auto ask = [&](const std::string& key) {
@@ -171,8 +172,8 @@ TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
       replies.push_back(promise->get_future());
       scene.store->claim(request, [promise](Result<ClaimReply> reply) { promise->set_value(std::move(reply)); });
     };
-    while_held(scene, end, [&] {
-      for (std::size_t i = 1; i <= kQuarantineThreshold; ++i) ask("held" + std::to_string(i));
+    while_locked(scene, end, [&] {
+      for (std::size_t i = 1; i <= kQuarantineThreshold; ++i) ask("contended" + std::to_string(i));
       for (const char* key : {"one", "two", "three"}) {
         ask(key);
         EXPECT_TRUE(std::holds_alternative<Won>(replies.back().get().value())) << key;
@@ -181,13 +182,13 @@ TEST_P(PostgresHeldWalk, ACrowdOfKeys) {
       for (auto& reply : replies) reply.wait();
       return 0;
     });
-    const bool is_kept = end == kEnds[0];
-    for (auto& reply : replies) EXPECT_EQ(std::holds_alternative<Busy>(reply.get().value()), is_kept);
+    const bool is_committed = end == kEnds[0];
+    for (auto& reply : replies) EXPECT_EQ(std::holds_alternative<Busy>(reply.get().value()), is_committed);
   });
 }
 
-// Time's work on runs whose dead letter somebody is acknowledging: they are left out, the others are not.
-TEST_P(PostgresHeldWalk, ASweepThatLeavesSomeOut) {
+// A sweep skips runs whose dead letter a user is acknowledging, and handles the others.
+TEST_P(ContentionWalk, SweepSkipsContendedRuns) {
   walk_beside([&](Scene& scene, End end, auto begin) {
     Verbs other(*scene.other);
     const auto add = [&](const std::string& tenant, std::uint32_t retries, std::uint32_t count) {
@@ -198,31 +199,31 @@ TEST_P(PostgresHeldWalk, ASweepThatLeavesSomeOut) {
     };
     const Won first = win(*scene.other, "first");
     const auto letter = *std::get<Settled>(other.settle({{}, first.run.id(), first.fence, permanent()})).dead_letter;
-    // At their last try, in rows of their own, or at their only one, in a block.
+    // Runs at their last attempt, in rows of their own, and at their only attempt, in a block.
     add("a", 1, kInRows);
     for (const Taken& each : take("a", 1h)) other.settle({{}, each.run.id(), each.fence, retryable()});
     scene.clock.advance(1min);
     add("a", 0, kInBlock);
-    ASSERT_EQ(take("a", 1h).size(), kHeld);
+    ASSERT_EQ(take("a", 1h).size(), kLast);
     add("b", 3, 3);
     ASSERT_EQ(take("b", 2h).size(), 3u);
     scene.clock.advance(3h);
-    scene.holder.execute("BEGIN; SELECT latchkey.acknowledge_dlq_entry('" + to_string(letter) + "', 'ada')");
+    scene.blocker.execute("BEGIN; SELECT latchkey.acknowledge_dlq_entry('" + to_string(letter) + "', 'ada')");
     begin();
-    EXPECT_EQ(scene.verbs().sweep(kHeld + 1).changed + scene.verbs().sweep(kHeld + 1).changed, 3u);
+    EXPECT_EQ(scene.verbs().sweep(kLast + 1).changed + scene.verbs().sweep(kLast + 1).changed, 3u);
     EXPECT_EQ(scene.other->stats().value().queued, 3u);
-    scene.holder.execute(end);
-    // As the engine does, until what was left out is looked at again.
+    scene.blocker.execute(end);
+    // Sweeps repeatedly, as the engine does, until the store retries the deferred runs.
     std::uint32_t changed = 0;
-    for (const Duration patience = clock_.elapsed() + 10s; changed < kHeld && clock_.elapsed() < patience;)
+    for (const Duration patience = clock_.elapsed() + 10s; changed < kLast && clock_.elapsed() < patience;)
       changed += scene.verbs().sweep().changed;
-    EXPECT_EQ(changed, kHeld);
+    EXPECT_EQ(changed, kLast);
     EXPECT_EQ(scene.verbs().sweep().changed, 0u);
   });
 }
 
-// Under the locks of their heads, which somebody has; another server counts the same ones.
-TEST_P(PostgresHeldWalk, DuplicatesThatAreCounted) {
+// The store locks the run heads to count duplicates. A user has locked one of them, and another store counts, too.
+TEST_P(ContentionWalk, DuplicatesAreCountedOnce) {
   walk_beside([&](Scene& scene, End end, auto begin) {
     const RunId one = win(*scene.other, "one").run.id(), two = win(*scene.other, "two").run.id();
     const auto count = [&](Store& store, std::uint64_t more) {
@@ -232,12 +233,12 @@ TEST_P(PostgresHeldWalk, DuplicatesThatAreCounted) {
       await<std::monostate>([&](auto done) { store.note_duplicates(notes, std::move(done)); });
     };
     count(*scene.other, 100);
-    scene.holder.execute("BEGIN; SET LOCAL ROLE NONE; SELECT seq FROM latchkey.runs WHERE key = 'two' FOR UPDATE");
+    scene.blocker.execute("BEGIN; SET LOCAL ROLE NONE; SELECT seq FROM latchkey.runs WHERE key = 'two' FOR UPDATE");
     begin();
-    while_held(scene, end, [&] {
-      auto theirs = std::async(std::launch::async, [&] { count(*scene.other, 20); });
+    while_locked(scene, end, [&] {
+      auto users = std::async(std::launch::async, [&] { count(*scene.other, 20); });
       count(*scene.store, 3);
-      theirs.get();
+      users.get();
       return 0;
     });
     for (const RunId& run : {one, two})

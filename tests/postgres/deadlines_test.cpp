@@ -1,4 +1,4 @@
-// A host that dies leaves its leases behind: another that has nothing to do itself must hear of them.
+// A host dies while its workers have leases: an idle host must poll their deadlines and expire them.
 #include <thread>
 
 #include "conformance/store_test.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 using PostgresDeadlines = PostgresStores;
 
-TEST_F(PostgresDeadlines, AnIdleHostEndsTheLeasesOfADeadOne) {
+TEST_F(PostgresDeadlines, IdleHostExpiresLeasesOfDeadHost) {
   ManualClock time(clock_.now());
   auto idle = open(url(), {.clock = &time});
   {
@@ -17,10 +17,10 @@ TEST_F(PostgresDeadlines, AnIdleHostEndsTheLeasesOfADeadOne) {
     for (int i = 0; i < 3; ++i) Verbs(*dying).enqueue({.function = "f"});
     EXPECT_EQ(Verbs(*dying).take({.functions = {"f"}, .limit = 9, .session = id_of(1), .lease = 1h}).size(), 3u);
   }
-  // The store gives no sign when it has heard of it.
+  // The store has no signal for a polled deadline, so the test polls, too.
   const Duration patience = clock_.elapsed() + 10s;
   while (!idle->next_deadline() && clock_.elapsed() < patience) std::this_thread::sleep_for(5ms);
-  ASSERT_TRUE(idle->next_deadline()) << "nobody will end these leases";
+  ASSERT_TRUE(idle->next_deadline()) << "the idle host did not poll the deadlines";
   EXPECT_EQ(*idle->next_deadline(), from_ms(to_ms(time.now() + 1h)));
   EXPECT_EQ(Verbs(*idle).sweep(100).changed, 0u);
   time.advance(1h);

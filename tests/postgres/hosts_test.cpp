@@ -1,4 +1,4 @@
-// Connection strings with several hosts: one that does not answer, however it does that, keeps nobody from the others.
+// Connection strings with several hosts: the store skips a host that refuses, resets or does not respond.
 #include "conformance/store_test.hpp"
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_stores.hpp"
@@ -7,11 +7,11 @@
 namespace latchkey {
 namespace {
 
-// Before a store that waits for it is closed.
-struct Healed {
+// Repairs the proxy before the store is closed, so that the store does not wait for it.
+struct ProxyRepair {
   FaultProxy& proxy;
-  ~Healed() {
-    proxy.set_fates({});
+  ~ProxyRepair() {
+    proxy.set_fault_source({});
     proxy.cut_all();
   }
 };
@@ -29,25 +29,26 @@ class PostgresHosts : public PostgresStores {
   }
 };
 
-TEST_F(PostgresHosts, OneThatRefusesIsPassedOver) {
+TEST_F(PostgresHosts, RefusingHostIsSkipped) {
   const ReservedPort closed;
   expect_use(after_host(closed.host()));
 }
 
-TEST_F(PostgresHosts, OneThatHangsUpIsPassedOver) {
+TEST_F(PostgresHosts, ResettingHostIsSkipped) {
   FaultProxy proxy(PgServer::instance().port());
-  proxy.set_fates([] { return ConnectionFault{FaultAt::byte_asked, FaultHow::reset}; });
+  proxy.set_fault_source([] { return ConnectionFault{FaultAt::byte_request, FaultHow::reset}; });
   expect_use(after_host("127.0.0.1:" + std::to_string(proxy.port())));
   EXPECT_GT(proxy.fired(), 0u);
 }
 
-// It accepts, and says nothing: libpq heeds connect_timeout only where it does the waiting itself.
-TEST_F(PostgresHosts, OneThatIsSilentIsPassedOver) {
+// The host accepts and sends nothing. libpq applies connect_timeout only to blocking connects, which the store does not
+// use.
+TEST_F(PostgresHosts, SilentHostIsSkipped) {
   FaultProxy proxy(PgServer::instance().port());
-  proxy.set_fates([] { return ConnectionFault{FaultAt::byte_asked, FaultHow::swallow}; });
+  proxy.set_fault_source([] { return ConnectionFault{FaultAt::byte_request, FaultHow::blackhole}; });
   {
     auto store = open(after_host("127.0.0.1:" + std::to_string(proxy.port())), {.writers = 1});
-    const Healed healed{proxy};
+    const ProxyRepair repair{proxy};
     auto reply = await_result<ClaimReply>([&](auto done) { store->claim(a_claim(), std::move(done)); });
     EXPECT_TRUE(reply && std::holds_alternative<Won>(*reply));
   }

@@ -1,18 +1,18 @@
-// Calls of many that name the same things in opposite orders, of two stores at once: whatever they lock, they lock in
-// one order. The server looks for deadlocks well before the stores lose patience with a lock, and says of each that it
-// finds. (Keys of new jobs, and runs that are settled: PostgresLocks.BatchesInOppositeOrderDoNotDeadlock.)
+// Concurrent calls of two stores that list the same rows in opposite orders: the stores lock rows in one order. The
+// server's deadlock_timeout is shorter than the stores' lock timeout, and the server logs each deadlock.
+// (PostgresLocks.BatchesInOppositeOrderDoNotDeadlock covers new keys and settlements.)
 #include <algorithm>
 #include <thread>
 
 #include "conformance/store_test.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/pg_cluster.hpp"
 #include "support/postgres/pg_stores.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
 
-class PostgresOrder : public StoresTest {
+class PostgresLockOrder : public StoresTest {
  protected:
   static constexpr int kThreads = 6, kFunctions = 6, kKeys = 30;
 
@@ -32,13 +32,13 @@ class PostgresOrder : public StoresTest {
         each->finish();
       } catch (const std::runtime_error&) {
       }
-    EXPECT_TRUE(has_deadlocked()) << "the test cannot fail";
+    EXPECT_TRUE(has_deadlocked()) << "the server does not log deadlocks";
   }
 
   Verbs verbs(int thread) { return Verbs(*stores_[thread % 2]); }
-  // Every other thread has them the other way round.
+  // Half of the threads reverse the order.
   template <class T>
-  static std::vector<T> with_lock_retry(std::vector<T> all, int thread) {
+  static std::vector<T> in_order_of(std::vector<T> all, int thread) {
     if (thread / 2 % 2) std::ranges::reverse(all);
     return all;
   }
@@ -51,7 +51,7 @@ class PostgresOrder : public StoresTest {
   std::unique_ptr<PostgresStore> stores_[2] = {open(server_.url()), open(server_.url())};
 };
 
-TEST_F(PostgresOrder, DeadLettersOfSeveralFunctions) {
+TEST_F(PostgresLockOrder, DeadLettersDoNotDeadlock) {
   constexpr int kRounds = 20;
   at_once(kThreads, [&](int thread) {
     for (int round = 0; round < kRounds; ++round) {
@@ -63,9 +63,9 @@ TEST_F(PostgresOrder, DeadLettersOfSeveralFunctions) {
         const Won won = std::get<Won>(verbs(thread).claim(request));
         failures.push_back({{}, won.run.id(), won.fence, permanent()});
       }
-      for (const auto& reply : verbs(thread).settle_all(with_lock_retry(failures, thread)))
+      for (const auto& reply : verbs(thread).settle_all(in_order_of(failures, thread)))
         EXPECT_TRUE(std::get<Settled>(reply).dead_letter);
-      // So that new ones are opened, too.
+      // Acknowledge the dead letters, so that later failures open new ones.
       if (thread > 0 || round % 5 > 0) continue;
       for (const DeadLetter& letter : stores_[0]->list_dead_letters({}).value().entries)
         EXPECT_TRUE(stores_[0]->acknowledge({}, letter.id, "ada").value());
@@ -78,19 +78,20 @@ TEST_F(PostgresOrder, DeadLettersOfSeveralFunctions) {
   EXPECT_GT(std::stoi(admin.ask_one("SELECT count(*) FROM latchkey.dead_letters")), kFunctions);
 }
 
-// Each round one of them opens each, the others find it open; then two fail all of them, of which one is accepted.
-TEST_F(PostgresOrder, KeysWhoseRunsOpenAgain) {
+// In each round one thread reopens each run, and the others get duplicates. Then several threads fail all runs, and
+// each failure is accepted once.
+TEST_F(PostgresLockOrder, ReopenedRunsDoNotDeadlock) {
   constexpr int kRounds = 12;
   std::vector<EnqueueRequest> jobs;
   for (int i = 0; i < kKeys; ++i) jobs.push_back(a_job(std::to_string(i)));
   for (int round = 1; round <= kRounds; ++round) {
     at_once(kThreads, [&](int thread) {
-      for (const auto& reply : verbs(thread).enqueue_all(with_lock_retry(jobs, thread)))
+      for (const auto& reply : verbs(thread).enqueue_all(in_order_of(jobs, thread)))
         EXPECT_EQ(std::get<Enqueued>(reply).run.generation, static_cast<std::uint32_t>(round));
     });
-    // Whoever found them open was answered before its transaction ended: until then they are passed over.
+    // A duplicate gets its reply before its transaction ends, and a take skips the rows that are still locked.
     std::vector<Taken> taken;
-    ASSERT_TRUE(comes_true([&] {
+    ASSERT_TRUE(wait_until([&] {
       for (Taken& each : verbs(0).take({.functions = {"f"}, .limit = 2 * kKeys, .session = id_of(5)}))
         taken.push_back(std::move(each));
       return taken.size() >= kKeys;
@@ -101,7 +102,7 @@ TEST_F(PostgresOrder, KeysWhoseRunsOpenAgain) {
     for (const Taken& each : taken) failures.push_back({{}, each.run.id(), each.fence, permanent()});
     std::atomic<int> changed{0};
     at_once(4, [&](int thread) {
-      for (const auto& reply : verbs(thread).settle_all(with_lock_retry(failures, thread)))
+      for (const auto& reply : verbs(thread).settle_all(in_order_of(failures, thread)))
         changed += std::get<Settled>(reply).changed;
     });
     EXPECT_EQ(changed, kKeys);

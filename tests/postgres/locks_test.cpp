@@ -1,34 +1,34 @@
-// Others in the same database: users' open transactions, readers and dumps. What they hold delays what needs it, and
-// nobody else. The server itself says who waited for whom.
+// Other sessions in the same database: users' open transactions, readers and dumps. Their locks delay only calls that
+// need those rows. The server's log shows which session waited for which.
 #include <future>
 #include <latch>
 #include <set>
 #include <thread>
 
 #include "conformance/store_test.hpp"
-#include "support/postgres/pg_bystander.hpp"
-#include "support/postgres/pg_crowd.hpp"
+#include "support/postgres/pg_closed_loop_load.hpp"
 #include "support/postgres/pg_lock_log.hpp"
+#include "support/postgres/pg_other_session.hpp"
 #include "support/postgres/pg_program.hpp"
 #include "support/postgres/pg_stores.hpp"
 
 namespace latchkey {
 namespace {
 
-// What nobody may be held up by.
+// The longest lock wait that is allowed.
 constexpr Duration kDelay = 100ms;
-// What the callers' clock may show beside that: a machine stalls now and then, whatever anybody holds.
+// The longest stall of the machine, which adds to the measured times.
 constexpr Duration kStall = 1s;
-// As the stores' sessions are called.
+// The application name of the stores' sessions.
 const std::string kStore = "store";
 
 class PostgresLocks : public StoresTest {
  protected:
   using Run = latchkey::Run;
-  // No session of a store has waited for anybody else for so long.
+  // No session of a store has waited for another session for kDelay.
   void TearDown() override {
     EXPECT_EQ(log_.waits_for_others(kStore), std::vector<std::string>{});
-    EXPECT_LE(log_.given_up(kStore), given_up_most_) << server_.log();
+    EXPECT_LE(log_.count_lock_timeouts(kStore), lock_timeouts_max_) << server_.log();
   }
   std::string url() const { return server_.url(); }
   std::unique_ptr<PostgresStore> open_store(PostgresSettings settings = {}) {
@@ -41,7 +41,7 @@ class PostgresLocks : public StoresTest {
     act();
     return clock_.elapsed() - start;
   }
-  // How long claims of others and their settlements take, one after another, until `enough()`.
+  // Measures claims and settlements of other keys, one after another, until `enough()`.
   std::vector<Duration> measure(const std::string& prefix, auto enough) {
     std::vector<Duration> taken;
     for (int i = 0; i < 10 || !enough(); ++i) {
@@ -52,13 +52,13 @@ class PostgresLocks : public StoresTest {
     }
     return taken;
   }
-  // The same for jobs, from their making to their end.
+  // Measures jobs: enqueue, take and settle.
   std::vector<Duration> measure_jobs(auto enough) {
     std::vector<Duration> taken;
     for (int i = 0; i < 10 || !enough(); ++i) {
       std::vector<Taken> job;
       taken.push_back(timed([&] { one().enqueue({.function = "job", .input = "i"}); }));
-      // One whose commit took longer than 200 ms may be found a second later (ADR 0014).
+      // A job whose commit took longer than 200 ms may be found a second later (ADR 0014).
       while (job.empty())
         taken.push_back(timed([&] { job = one().take({.functions = {"job"}, .limit = 1, .session = id_of(6)}); }));
       for (const Taken& it : job)
@@ -66,7 +66,7 @@ class PostgresLocks : public StoresTest {
     }
     return taken;
   }
-  // And for a session of a user's own.
+  // Measures SQL functions in a user's session.
   std::vector<Duration> measure_sql(auto enough) {
     std::vector<Duration> taken;
     PgClient session = user();
@@ -76,7 +76,8 @@ class PostgresLocks : public StoresTest {
       }));
     return taken;
   }
-  // Where nobody is in the way they take `usual`: a call in ten may meet what the machine does besides, none may wait.
+  // `usual` is the time without other sessions. One call in ten may be slow because of the machine, but no call may
+  // wait for a lock.
   static void expect_no_delay(std::vector<Duration> taken, Duration usual) {
     std::ranges::sort(taken);
     EXPECT_LT(taken[taken.size() * 9 / 10], usual + kDelay);
@@ -88,7 +89,7 @@ class PostgresLocks : public StoresTest {
     session.execute("SET app.current_tenant = 'default'");
     return session;
   }
-  // The same without anybody in the way, on a machine that may be busy; the connections are open then.
+  // The longest call without other sessions. Also opens the connections.
   Duration usual() {
     measure("first", [] { return true; });
     int asked = 0;
@@ -97,128 +98,127 @@ class PostgresLocks : public StoresTest {
 
   PgCluster server_{LockLog::settings(kDelay)};
   LockLog log_{server_};
-  // Waits that are given up after 50 ms: each delays a batch by as much. Who wants what somebody holds has such waits,
-  // at most one on each of the four lanes, and on the one of what is held, before all of them know.
-  std::uint64_t given_up_most_ = 0;
-  static constexpr std::uint64_t kOnEachLane = 5;
+  // The allowed lock timeouts. Each one delays a batch by 50 ms. Before the store has detected a contended row, each of
+  // the four writers and the contended writer may time out once.
+  std::uint64_t lock_timeouts_max_ = 0;
+  static constexpr std::uint64_t kOnePerWriter = 5;
   std::unique_ptr<Store> one_ = open_store();
   std::unique_ptr<Store> two_ = open_store();
 };
 
-// What the others rely on.
-TEST_F(PostgresLocks, AWaitOf150MillisecondsIsSeen) {
-  PgClient holder = user();
-  holder.execute("BEGIN; LOCK TABLE latchkey.tokens");
+// The other tests rely on this entry in the log.
+TEST_F(PostgresLocks, LogShowsLockWaitOf150Ms) {
+  PgClient blocker = user();
+  blocker.execute("BEGIN; LOCK TABLE latchkey.tokens");
   auto reading = std::async(std::launch::async, [&] { return one_->list_tokens(); });
   PgClient(url()).wait_until(
       "SELECT count(*) = 1 FROM pg_locks WHERE NOT granted AND waitstart < clock_timestamp() - interval '0.15 s'");
-  holder.execute("ROLLBACK");
+  blocker.execute("ROLLBACK");
   EXPECT_TRUE(reading.get());
   EXPECT_EQ(log_.waits_for_others(kStore).size(), 1u) << server_.log();
-  EXPECT_EQ(log_.waited_for(holder), std::set{kStore});
+  EXPECT_EQ(log_.waiters_of(blocker), std::set{kStore});
   log_ = LockLog(server_);
 }
 
-// A key that somebody's open transaction has just begun: its row is new, nobody but that transaction can see it. Ten
-// who want it too, some of them beside another key in one call, while 200 callers go on with keys of their own, until
-// the store has lost patience with it.
-class PostgresHeldKey : public PostgresLocks {
+// A user's open transaction has inserted a key, whose row only that transaction sees. Ten callers request the same key,
+// some together with another key in one call, until the store rejects them. Meanwhile 200 callers use their own keys.
+class ContendedKey : public PostgresLocks {
  protected:
   static constexpr int kWaiting = 10, kCallers = 200;
-  static constexpr Duration kMostDelay = 300ms, kPatienceOfStore = 2s;
-  struct Told {
-    std::atomic<int> refused{0}, standing{0}, made{0};
+  static constexpr Duration kDelayMax = 300ms, kStorePatience = 2s;
+  struct Replies {
+    std::atomic<int> rejected{0}, existing{0}, created{0};
     std::latch all{kWaiting};
   };
 
   void SetUp() override {
-    given_up_most_ = kOnEachLane;
-    one_ = open_store({.patience = kPatienceOfStore});
-    Crowd(*one_, clock_, "first", kCallers).wait_for_answers(3 * kCallers);
+    lock_timeouts_max_ = kOnePerWriter;
+    one_ = open_store({.patience = kStorePatience});
+    ClosedLoopLoad(*one_, clock_, "first", kCallers).wait_for_replies(3 * kCallers);
     {
-      Crowd crowd(*one_, clock_, "usual", kCallers);
-      crowd.wait_for_answers(20 * kCallers);
-      usual_ = crowd.finish().back();
+      ClosedLoopLoad load(*one_, clock_, "usual", kCallers);
+      load.wait_for_replies(20 * kCallers);
+      usual_ = load.finish().back();
     }
-    const std::string begun = holder_.ask_one("BEGIN; SELECT run || ' ' || fence FROM latchkey.begin_run('f', 'k')");
+    const std::string begun = blocker_.ask_one("BEGIN; SELECT run || ' ' || fence FROM latchkey.begin_run('f', 'k')");
     run_ = begun.substr(0, begun.find(' '));
     fence_ = begun.substr(begun.find(' ') + 1);
-    bystander_.emplace(url(), clock_);
-    crowd_.emplace(*one_, clock_, "others", kCallers);
-    crowd_->wait_for_answers(kCallers);
-    for (int i = 0; i < kWaiting; ++i) ask(i);
-    while (told_.refused < kWaiting) crowd_->wait_for_answers(kCallers);
-    EXPECT_EQ(told_.standing + told_.made, 0) << "nobody can know what becomes of it";
+    other_session_.emplace(url(), clock_);
+    load_.emplace(*one_, clock_, "others", kCallers);
+    load_->wait_for_replies(kCallers);
+    for (int i = 0; i < kWaiting; ++i) request_key(i);
+    while (replies_.rejected < kWaiting) load_->wait_for_replies(kCallers);
+    EXPECT_EQ(replies_.existing + replies_.created, 0) << "a reply came before the transaction ended";
   }
   void TearDown() override {
-    told_.all.wait();
-    const std::uint64_t before = crowd_->answered();
-    crowd_->wait_for_answers(kCallers);
-    EXPECT_GT(crowd_->answered(), before);
-    // Of thousands of calls a few may meet what the machine does besides; that none has waited as those do who want the
-    // key, the server says.
-    const auto taken = crowd_->finish();
-    const Duration usual = usual_ + bystander_->longest();
-    EXPECT_LT(taken[taken.size() * 99 / 100], usual + kMostDelay) << usual.count() << " ms as usual";
-    EXPECT_LT(taken.back(), usual + kPatienceOfStore) << usual.count() << " ms as usual";
+    replies_.all.wait();
+    const std::uint64_t before = load_->replies();
+    load_->wait_for_replies(kCallers);
+    EXPECT_GT(load_->replies(), before);
+    // A few of thousands of calls may be slow because of the machine. The server's log shows that none waited for the
+    // key's lock.
+    const auto taken = load_->finish();
+    const Duration usual = usual_ + other_session_->longest();
+    EXPECT_LT(taken[taken.size() * 99 / 100], usual + kDelayMax) << "usual: " << usual.count() << " ms";
+    EXPECT_LT(taken.back(), usual + kStorePatience) << "usual: " << usual.count() << " ms";
     PostgresLocks::TearDown();
   }
-  // Until it is answered; the how manieth time.
-  void ask(int number, int time = 1) {
-    const auto refuse = [this, number, time](const Error& error) {
+  // Requests the key, and again after each rejection. `attempt` counts from 1.
+  void request_key(int number, int attempt = 1) {
+    const auto retry = [this, number, attempt](const Error& error) {
       EXPECT_EQ(error.code, Code::STORE_UNAVAILABLE) << to_string(error);
-      ++told_.refused;
-      ask(number, time + 1);
+      ++replies_.rejected;
+      request_key(number, attempt + 1);
     };
     if (number % 2 == 0) {
       ClaimRequest same = a_claim("k");
       same.fingerprint.reset();
-      return one_->claim(same, [this, refuse](Result<ClaimReply> reply) {
-        if (!reply) return refuse(reply.error());
-        ++(std::holds_alternative<Won>(*reply) ? told_.made : told_.standing);
-        told_.all.count_down();
+      return one_->claim(same, [this, retry](Result<ClaimReply> reply) {
+        if (!reply) return retry(reply.error());
+        ++(std::holds_alternative<Won>(*reply) ? replies_.created : replies_.existing);
+        replies_.all.count_down();
       });
     }
     EnqueueRequest same = a_job("k");
     same.fingerprint.reset();
     const std::string beside = "beside" + std::to_string(number);
-    one_->enqueue({same, a_job(beside)}, [this, refuse, time](Result<std::vector<EnqueueReply>> replies) {
+    one_->enqueue({same, a_job(beside)}, [this, retry, attempt](Result<std::vector<EnqueueReply>> replies) {
       ASSERT_TRUE(replies) << to_string(replies.error());
-      EXPECT_EQ(std::get<Enqueued>(replies->at(1)).duplicate, time > 1) << "it was made at the first time";
-      if (const auto* error = std::get_if<Error>(&replies->at(0))) return refuse(*error);
-      ++(std::get<Enqueued>(replies->at(0)).duplicate ? told_.standing : told_.made);
-      told_.all.count_down();
+      EXPECT_EQ(std::get<Enqueued>(replies->at(1)).duplicate, attempt > 1) << "the first attempt created it";
+      if (const auto* error = std::get_if<Error>(&replies->at(0))) return retry(*error);
+      ++(std::get<Enqueued>(replies->at(0)).duplicate ? replies_.existing : replies_.created);
+      replies_.all.count_down();
     });
   }
 
   Duration usual_{};
-  PgClient holder_ = user();
+  PgClient blocker_ = user();
   std::string run_, fence_;
-  Told told_;
-  std::optional<Bystander> bystander_;
-  std::optional<Crowd> crowd_;
+  Replies replies_;
+  std::optional<OtherSession> other_session_;
+  std::optional<ClosedLoopLoad> load_;
 };
 
-TEST_F(PostgresHeldKey, DelaysNobodyElseAndStandsOnceCommitted) {
-  holder_.execute("COMMIT");
-  told_.all.wait();
-  EXPECT_EQ(told_.standing, kWaiting) << "the transaction that was first has it";
-  holder_.execute("SELECT latchkey.complete_run('" + run_ + "', " + fence_ + ", 'done')");
+TEST_F(ContendedKey, DelaysOnlyItsCallersUntilCommit) {
+  blocker_.execute("COMMIT");
+  replies_.all.wait();
+  EXPECT_EQ(replies_.existing, kWaiting) << "the first transaction created the run";
+  blocker_.execute("SELECT latchkey.complete_run('" + run_ + "', " + fence_ + ", 'done')");
   ClaimRequest same = a_claim("k");
   same.fingerprint.reset();
   EXPECT_EQ(std::get<Replay>(one().claim(same)).run.as<Completed>()->result, "done");
 }
 
-TEST_F(PostgresHeldKey, DelaysNobodyElseAndIsFreeOnceRolledBack) {
-  holder_.execute("ROLLBACK");
-  told_.all.wait();
-  EXPECT_EQ(told_.made, 1) << "one of those who waited";
-  EXPECT_EQ(told_.standing, kWaiting - 1);
+TEST_F(ContendedKey, DelaysOnlyItsCallersUntilRollback) {
+  blocker_.execute("ROLLBACK");
+  replies_.all.wait();
+  EXPECT_EQ(replies_.created, 1) << "one of the waiting callers";
+  EXPECT_EQ(replies_.existing, kWaiting - 1);
 }
 
-// Ids are drawn when it enqueues, seen when it commits: whoever reads on from the last id that it saw would lose it. By
-// the stores' clock it commits two minutes later.
-TEST_F(PostgresLocks, AJobThatCommitsTwoMinutesLaterIsNeitherLostNorInTheWay) {
+// A job's id is drawn when it is enqueued, but the job is visible after the commit. A store that reads only from the
+// last seen id would lose it. On the stores' clock the job commits two minutes later.
+TEST_F(PostgresLocks, JobCommittedLateIsTaken) {
   ManualClock clock(clock_.now());
   one_ = open_store({.clock = &clock});
   two_ = open_store({.clock = &clock});
@@ -228,7 +228,7 @@ TEST_F(PostgresLocks, AJobThatCommitsTwoMinutesLaterIsNeitherLostNorInTheWay) {
       "BEGIN; SELECT latchkey.enqueue('f', input => 'late'); SELECT latchkey.enqueue('f', 'k', input => 'late')");
   std::multiset<std::string> taken;
   std::vector<Duration> calls;
-  const Bystander bystander(url(), clock_);
+  const OtherSession other_session(url(), clock_);
   const auto work = [&](int number) {
     calls.push_back(timed([&] { two().enqueue({.function = "f", .input = std::to_string(number)}); }));
     std::vector<Taken> some;
@@ -242,54 +242,54 @@ TEST_F(PostgresLocks, AJobThatCommitsTwoMinutesLaterIsNeitherLostNorInTheWay) {
     clock.advance(2s);
     work(i);
   }
-  expect_no_delay(calls, unhindered + bystander.longest());
-  EXPECT_EQ(taken.size(), 60u) << "everything else";
+  expect_no_delay(calls, unhindered + other_session.longest());
+  EXPECT_EQ(taken.size(), 60u) << "all other jobs";
   EXPECT_EQ(taken.count("late"), 0u);
   late.execute("COMMIT");
   for (int i = 61; i <= 70; ++i) work(i);
   EXPECT_EQ(taken.count("late"), 2u);
-  EXPECT_EQ(taken.size(), 72u) << "70 of its own and the two";
+  EXPECT_EQ(taken.size(), 72u) << "70 other jobs and the two late ones";
   one_.reset();  // before the clock
   two_.reset();
 }
 
-// Many that wait must not take all the lanes.
-TEST_F(PostgresLocks, ManyThatWaitForHeldKeysDoNotDelayOthers) {
-  given_up_most_ = kOnEachLane;
+// Many waiting claims must not occupy all writers.
+TEST_F(PostgresLocks, ContendedKeysDoNotDelayOthers) {
+  lock_timeouts_max_ = kOnePerWriter;
   const Duration unhindered = usual();
-  constexpr int kHeld = 20;
-  PgClient holder = user();
-  holder.execute("BEGIN; SELECT latchkey.begin_run('f', 'held' || i) FROM generate_series(0, 19) i");
+  constexpr int kContended = 20;
+  PgClient blocker = user();
+  blocker.execute("BEGIN; SELECT latchkey.begin_run('f', 'contended' || i) FROM generate_series(0, 19) i");
   struct Answers {
-    std::latch all{kHeld};
+    std::latch all{kContended};
     std::atomic<int> busy{0};
   };
   auto answers = std::make_shared<Answers>();
-  const auto held = [](int i) {
-    ClaimRequest request = a_claim("held" + std::to_string(i));
+  const auto claim_of = [](int i) {
+    ClaimRequest request = a_claim("contended" + std::to_string(i));
     request.fingerprint.reset();
     return request;
   };
-  for (int i = 0; i < kHeld; ++i)
-    one_->claim(held(i), [answers](Result<ClaimReply> reply) {
+  for (int i = 0; i < kContended; ++i)
+    one_->claim(claim_of(i), [answers](Result<ClaimReply> reply) {
       if (reply && std::holds_alternative<Busy>(*reply)) ++answers->busy;
       answers->all.count_down();
     });
-  const Bystander bystander(url(), clock_);
+  const OtherSession other_session(url(), clock_);
   int asked = 0;
   const auto calls = measure("free", [&] { return ++asked >= 60; });
-  expect_no_delay(calls, unhindered + bystander.longest());
-  EXPECT_EQ(answers->busy, 0) << "the test did not test";
-  holder.execute("COMMIT");
+  expect_no_delay(calls, unhindered + other_session.longest());
+  EXPECT_EQ(answers->busy, 0) << "a contended claim got its reply early";
+  blocker.execute("COMMIT");
   answers->all.wait();
-  EXPECT_EQ(answers->busy, kHeld);
+  EXPECT_EQ(answers->busy, kContended);
 }
 
-// Six callers of two stores, each with the same keys in another order. The server looks for deadlocks well before the
-// stores lose patience with a lock, and says of each that it finds.
+// Six callers of two stores use the same keys in different orders. The server's deadlock_timeout is shorter than the
+// stores' lock timeout, and the server logs each deadlock.
 TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   constexpr int kThreads = 6, kRounds = 25, kKeys = 40;
-  given_up_most_ = std::numeric_limits<std::uint64_t>::max();  // they wait for each other
+  lock_timeouts_max_ = std::numeric_limits<std::uint64_t>::max();  // the callers wait for each other
   PgClient(url()).execute("ALTER DATABASE postgres SET deadlock_timeout = '10ms'");
   one_ = open_store();
   two_ = open_store();
@@ -311,7 +311,7 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   }
   EXPECT_EQ(made, kRounds * kKeys) << "one run for each key";
 
-  // Then the same runs, settled by both in opposite order: one of the two is accepted.
+  // Then two callers settle the same runs in opposite orders. One of the two settlements is accepted.
   std::vector<Taken> taken;
   while (true) {
     const auto some = one().take({.functions = {"f"}, .limit = 200, .session = id_of(5)});
@@ -339,7 +339,7 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
   one_.reset();
   two_.reset();
 
-  // What one looks like there.
+  // Cause a deadlock, to show that the log would contain one.
   PgClient left(url()), right(url());
   for (PgClient* each : {&left, &right}) each->execute("SET lock_timeout = '5s'; BEGIN");
   left.execute("SELECT pg_advisory_xact_lock(1)");
@@ -353,26 +353,26 @@ TEST_F(PostgresLocks, BatchesInOppositeOrderDoNotDeadlock) {
       ++ended;
     }
   EXPECT_EQ(ended, 1);
-  EXPECT_TRUE(has_deadlocked()) << "the test cannot fail";
+  EXPECT_TRUE(has_deadlocked()) << "the server does not log deadlocks";
 }
 
-// Its counter is the next one behind a job's: whoever holds the job is not waited for, nor is the job held.
-TEST_F(PostgresLocks, ARunIsSettledWithoutTheJobBeforeIt) {
+// The run's seq follows a job's in a block. To settle the run, the store neither waits for the block nor locks it.
+TEST_F(PostgresLocks, SettleDoesNotLockPrecedingJob) {
   const RunId job = std::get<Enqueued>(one().enqueue({.function = "job", .input = "i"})).run.id();
   const Won won = std::get<Won>(one().claim(a_claim("behind it")));
-  ASSERT_EQ(uuid_counter(won.run.id()), uuid_counter(job) + 1) << "the test cannot fail";
-  PgClient holder(url());
-  holder.execute("BEGIN; SELECT lo FROM latchkey.blocks FOR UPDATE");
+  ASSERT_EQ(uuid_counter(won.run.id()), uuid_counter(job) + 1) << "the run does not follow the job";
+  PgClient blocker(url());
+  blocker.execute("BEGIN; SELECT lo FROM latchkey.blocks FOR UPDATE");
   auto settled = std::async(std::launch::async, [&] {
     return std::get<Settled>(one().settle({{}, won.run.id(), won.fence, Complete{"r", {}}})).changed;
   });
   EXPECT_EQ(settled.wait_for(10s), std::future_status::ready);
-  holder.execute("COMMIT");
+  blocker.execute("COMMIT");
   EXPECT_TRUE(settled.get());
 }
 
-// pg_dump holds ACCESS SHARE on every table to its end, as does whoever reads the view for long.
-TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
+// pg_dump has an ACCESS SHARE lock on every table until its end, like a long read of the view.
+TEST_F(PostgresLocks, DumpAndReadersDelayNoCall) {
   constexpr int kOld = 4000;
   std::vector<EnqueueRequest> jobs;
   for (int i = 0; i < kOld; ++i) jobs.push_back(a_job("old" + std::to_string(i)));
@@ -385,7 +385,7 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
     for (const Taken& run : taken) settles.push_back({{}, run.run.id(), run.fence, Complete{"r", {}}});
     one().settle_all(settles);
   }
-  const Instant done_by = one_->now();  // what comes later is not looked at by the purge: it would hold it for a moment
+  const Instant done_by = one_->now();  // the purge skips later runs, so that it does not lock them
   const Duration unhindered = usual();
   PgClient reader(url());
   reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.job_runs");
@@ -395,7 +395,7 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
   std::atomic<std::uint32_t> gone{0}, gone_during_dump{0};
   std::jthread purger([&] {
     PgClient look(url());
-    // Which one holds its locks, from its start to its end.
+    // The backend of the pg_dump that has its locks now.
     const auto dump = [&] {
       return look.ask_one(
           "SELECT min(pid) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE application_name = 'pg_dump' AND "
@@ -420,7 +420,7 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
                      folder.file("dump.log"));
     dumped = true;
   });
-  const Bystander bystander(url(), clock_);
+  const OtherSession other_session(url(), clock_);
   std::string seen;
   std::jthread reading([&] {
     seen = slow_reader.finish().front();
@@ -431,14 +431,14 @@ TEST_F(PostgresLocks, ADumpAndReadersDuringPurgeBlockNothing) {
   auto sql_calls = std::async(std::launch::async, [&] { return measure_sql(is_over); });
   const auto calls = measure("during", is_over);
   for (const auto& measured : {calls, jobs_calls.get(), sql_calls.get()})
-    expect_no_delay(measured, unhindered + bystander.longest());
+    expect_no_delay(measured, unhindered + other_session.longest());
   purger.join();
   dumper.join();
   reading.join();
   EXPECT_GE(std::stoi(seen), kOld);
-  EXPECT_GE(gone, static_cast<std::uint32_t>(kOld)) << "a reader does not keep them either";
-  EXPECT_GT(gone_during_dump, 0u) << "the test did not test";
-  EXPECT_NE(reader.ask_one("SELECT count(*) FROM latchkey.runs"), "0") << "its snapshot stands";
+  EXPECT_GE(gone, static_cast<std::uint32_t>(kOld)) << "a reader blocked the purge";
+  EXPECT_GT(gone_during_dump, 0u) << "no run was purged during a dump";
+  EXPECT_NE(reader.ask_one("SELECT count(*) FROM latchkey.runs"), "0") << "the reader lost its snapshot";
 }
 
 }  // namespace

@@ -1,46 +1,45 @@
-// What is told by NOTIFY beside a live store, and that nothing depends on its being heard.
+// The notifications (NOTIFY) of an open store, and that no operation depends on their delivery.
 #include <thread>
 
 #include "conformance/store_test.hpp"
 #include "sql/sql_fixture.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/pg_cluster.hpp"
 #include "support/postgres/pg_stores.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
 
-class PostgresNotify : public PostgresStores {
+class Notifications : public PostgresStores {
  protected:
-  PostgresNotify() { listener_.run("LISTEN latchkey_work; LISTEN dead_letter_inserted"); }
+  Notifications() { listener_.run("LISTEN latchkey_work; LISTEN dead_letter_inserted"); }
   Verbs one() { return Verbs(*one_); }
   Verbs two() { return Verbs(*two_); }
 
-  // All that came on that channel so far, once there are `least`.
+  // All payloads on the channel so far. Waits until there are `least`.
   std::vector<std::string> wait_for(const std::string& channel, std::size_t least) {
-    for (const Duration patience = clock_.elapsed() + kPatience; clock_.elapsed() < patience;
-         std::this_thread::yield()) {
-      for (const std::string& one : listener_.notifications()) heard_.push_back(one);
+    for (const Duration limit = clock_.elapsed() + kPatience; clock_.elapsed() < limit; std::this_thread::yield()) {
+      for (const std::string& one : listener_.notifications()) received_.push_back(one);
       std::vector<std::string> of_channel;
-      for (const std::string& one : heard_)
+      for (const std::string& one : received_)
         if (one.starts_with(channel + " ")) of_channel.push_back(one.substr(channel.size() + 1));
       if (of_channel.size() >= least) return of_channel;
     }
-    ADD_FAILURE() << "nothing on " << channel;
+    ADD_FAILURE() << "too few notifications on " << channel;
     return {};
   }
-  // Notifications come in the order of their commits: behind this one there is nothing of before.
+  // Notifications arrive in the order of their commits, so the test's own notification is the last one.
   std::vector<std::string> all_of(const std::string& channel) {
-    const std::string last = "last " + std::to_string(++asked_);
+    const std::string last = "last " + std::to_string(++markers_);
     PgClient(url()).execute("NOTIFY " + channel + ", '" + last + "'");
     auto all = wait_for(channel, 1);
     while (!all.empty() && all.back() != last) all = wait_for(channel, all.size() + 1);
     std::erase_if(all, [](const std::string& payload) { return payload.starts_with("last "); });
     return all;
   }
-  // How often work is told of by a store that does nothing but `act`, from its opening to its end: it tells a moment
-  // after its commits, at the latest when it is closed.
-  std::size_t told_by(auto act) {
+  // The number of work notifications of a store that only executes `act`. The store notifies a moment after its
+  // commits, at the latest when it closes.
+  std::size_t count_by(auto act) {
     const std::size_t before = all_of("latchkey_work").size();
     {
       const auto store = open(url(), {.clock = &time_});
@@ -48,8 +47,8 @@ class PostgresNotify : public PostgresStores {
     }
     return all_of("latchkey_work").size() - before;
   }
-  // The same for a transaction of somebody's own.
-  std::size_t told_by_sql(const std::string& statements) {
+  // The number of work notifications of a user's SQL statements.
+  std::size_t count_by_sql(const std::string& statements) {
     const std::size_t before = all_of("latchkey_work").size();
     PgClient session(url());
     session.execute("SET app.current_tenant = 'default'");
@@ -67,122 +66,123 @@ class PostgresNotify : public PostgresStores {
 
   std::unique_ptr<PostgresStore> one_ = open(url()), two_ = open(url());
   Sql listener_{url()};
-  std::vector<std::string> heard_;
-  int asked_ = 0;
+  std::vector<std::string> received_;
+  int markers_ = 0;
   ManualClock time_{clock_.now()};
 };
 
-TEST_F(PostgresNotify, WorkIsToldOfAtMostOncePerCommit) {
+TEST_F(Notifications, CommitNotifiesWorkAtMostOnce) {
   std::vector<EnqueueRequest> jobs(500, {.function = "f", .input = "i"});
   one().enqueue_all(jobs);
   wait_for("latchkey_work", 1);
   constexpr std::size_t kMore = 20;
   for (std::size_t i = 0; i < kMore; ++i) one().enqueue({.function = "f", .input = "i"});
-  // It is told a moment after its commit: taking all of it takes longer.
+  // The store notifies a moment after each commit, before all these commits are done.
   wait_for("latchkey_work", 2);
   const auto commits = std::stoul(PgClient(url()).ask_one("SELECT count(*) FROM latchkey.batches"));
   EXPECT_EQ(commits, 1 + kMore) << "500 in one call are one commit";
-  one_.reset();  // tells what it has to tell
-  const auto told = all_of("latchkey_work");
-  EXPECT_GE(told.size(), 2u);
-  EXPECT_LE(told.size(), commits);
-  for (const std::string& payload : told) EXPECT_EQ(payload, "");
+  one_.reset();  // sends the pending notifications
+  const auto payloads = all_of("latchkey_work");
+  EXPECT_GE(payloads.size(), 2u);
+  EXPECT_LE(payloads.size(), commits);
+  for (const std::string& payload : payloads) EXPECT_EQ(payload, "");
 }
 
-// However many it queued, by whatever it did: once.
-TEST_F(PostgresNotify, EveryCommitThatQueuesWorkTellsOfItOnce) {
-  EXPECT_EQ(told_by([](Store& store) { Verbs(store).enqueue_all({500, EnqueueRequest{.function = "g"}}); }), 1u);
-  EXPECT_EQ(told_by([](Store& store) { Verbs(store).enqueue({.function = "g", .delay = 1h}); }), 1u) << "due later";
+// A commit notifies once, for any number of jobs.
+TEST_F(Notifications, EnqueueNotifiesOnce) {
+  EXPECT_EQ(count_by([](Store& store) { Verbs(store).enqueue_all({500, EnqueueRequest{.function = "g"}}); }), 1u);
+  EXPECT_EQ(count_by([](Store& store) { Verbs(store).enqueue({.function = "g", .delay = 1h}); }), 1u) << "due later";
 }
 
-TEST_F(PostgresNotify, FollowUpsOfASettledRunAreToldOf) {
+TEST_F(Notifications, FollowUpsNotifyOnce) {
   std::optional<Won> won;
-  EXPECT_EQ(told_by([&](Store& store) { won = std::get<Won>(Verbs(store).claim(a_claim())); }), 0u);
+  EXPECT_EQ(count_by([&](Store& store) { won = std::get<Won>(Verbs(store).claim(a_claim())); }), 0u);
   const std::vector<EnqueueRequest> next(3, EnqueueRequest{.function = "f"});
-  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).settle({{}, won->run.id(), won->fence, Complete{"r", next}}); }),
+  EXPECT_EQ(count_by([&](Store& store) { Verbs(store).settle({{}, won->run.id(), won->fence, Complete{"r", next}}); }),
             1u);
   EXPECT_EQ(take(*one_).size(), 3u);
 }
 
-TEST_F(PostgresNotify, WhatWaitedForARunIsToldOfWhenItIsReleased) {
+TEST_F(Notifications, DependentsNotifyWhenReleased) {
   std::optional<Taken> first;
-  told_by([&](Store& store) {
+  count_by([&](Store& store) {
     Verbs(store).enqueue({.function = "f"});
     first = take(store).at(0);
   });
   const EnqueueRequest waiting{.function = "f", .after = {first->run.id()}};
-  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).enqueue_all({3, waiting}); }), 0u) << "nobody can take them yet";
-  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).settle({{}, first->run.id(), first->fence, Complete{"r", {}}}); }),
-            1u);
+  EXPECT_EQ(count_by([&](Store& store) { Verbs(store).enqueue_all({3, waiting}); }), 0u)
+      << "no worker can take them yet";
+  EXPECT_EQ(
+      count_by([&](Store& store) { Verbs(store).settle({{}, first->run.id(), first->fence, Complete{"r", {}}}); }), 1u);
   EXPECT_EQ(take(*one_).size(), 3u);
 }
 
-TEST_F(PostgresNotify, WhatAPersonRetriesIsToldOf) {
+TEST_F(Notifications, OperatorRetryNotifiesOnce) {
   std::optional<Uuid> letter;
   std::optional<Taken> one_of;
-  told_by([&](Store& store) {
+  count_by([&](Store& store) {
     Verbs(store).enqueue_all({3, EnqueueRequest{.function = "f"}});
     for (const Taken& each : take(store)) {
       one_of = each;
       letter = std::get<Settled>(Verbs(store).settle({{}, each.run.id(), each.fence, permanent()})).dead_letter;
     }
   });
-  EXPECT_EQ(told_by([&](Store& store) { Verbs(store).move({{}, one_of->run.id(), RetryByHand{}}); }), 1u);
-  EXPECT_EQ(told_by([&](Store& store) {
-              EXPECT_TRUE(store.move_dead_letter(
-                  {.tenant = {}, .letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
+  EXPECT_EQ(count_by([&](Store& store) { Verbs(store).move({{}, one_of->run.id(), RetryByHand{}}); }), 1u);
+  EXPECT_EQ(count_by([&](Store& store) {
+              EXPECT_TRUE(store.act_on_dead_letter(
+                  {.tenant = {}, .dead_letter = *letter, .runs = {}, .move = RetryByHand{}, .by = "pat"}));
             }),
             1u)
       << "the other two";
   EXPECT_EQ(take(*one_).size(), 3u);
 }
 
-// In a block, as they were taken together, and in rows of their own, as at their second try.
-TEST_F(PostgresNotify, WhatIsQueuedAgainByASweepIsToldOf) {
-  told_by(
+// The jobs are in a block at their first attempt, and in rows of their own at the second.
+TEST_F(Notifications, SweepThatRequeuesNotifiesOnce) {
+  count_by(
       [&](Store& store) { Verbs(store).enqueue_all({3, EnqueueRequest{.function = "f", .retry = {.first = 0ms}}}); });
   for (const std::uint32_t attempt : {1u, 2u}) {
     SCOPED_TRACE(attempt);
-    EXPECT_EQ(told_by([&](Store& store) {
+    EXPECT_EQ(count_by([&](Store& store) {
                 const auto taken = take(store, 1min);
                 ASSERT_EQ(taken.size(), 3u);
                 EXPECT_EQ(taken[0].run.attempt, attempt);
               }),
               0u);
     time_.advance(2min);
-    EXPECT_EQ(told_by([&](Store& store) { EXPECT_EQ(Verbs(store).sweep().changed, 3u); }), 1u);
+    EXPECT_EQ(count_by([&](Store& store) { EXPECT_EQ(Verbs(store).sweep().changed, 3u); }), 1u);
   }
 }
 
-TEST_F(PostgresNotify, WhatAWorkerGivesBackIsToldOf) {
-  told_by([&](Store& store) { Verbs(store).enqueue({.function = "f"}); });
-  EXPECT_EQ(told_by([&](Store& store) {
+TEST_F(Notifications, ReleaseNotifiesOnce) {
+  count_by([&](Store& store) { Verbs(store).enqueue({.function = "f"}); });
+  EXPECT_EQ(count_by([&](Store& store) {
               const Taken taken = take(store).at(0);
               EXPECT_TRUE(std::get<Settled>(Verbs(store).settle({{}, taken.run.id(), taken.fence, Release{}})).changed);
             }),
             1u);
 }
 
-// It was told of when it was planned. Whoever waits for it goes by its time.
-TEST_F(PostgresNotify, NothingIsToldWhenARetryBecomesDue) {
-  told_by([&](Store& store) {
+// The failure that queued the retry has notified. Workers wait for the retry's time.
+TEST_F(Notifications, DueRetryDoesNotNotify) {
+  count_by([&](Store& store) {
     Verbs(store).enqueue({.function = "f"});
     const Taken taken = take(store).at(0);
     EXPECT_TRUE(std::get<Settled>(Verbs(store).settle({{}, taken.run.id(), taken.fence, retryable()})).changed);
   });
-  EXPECT_EQ(told_by([&](Store& store) { EXPECT_TRUE(take(store).empty()); }), 0u);
+  EXPECT_EQ(count_by([&](Store& store) { EXPECT_TRUE(take(store).empty()); }), 0u);
   time_.advance(1h);
-  EXPECT_EQ(told_by([&](Store& store) {
+  EXPECT_EQ(count_by([&](Store& store) {
               EXPECT_EQ(Verbs(store).sweep().changed, 0u);
               EXPECT_EQ(take(store).size(), 1u);
             }),
             0u);
 }
 
-// With the commit, once however many they were; not without it.
-TEST_F(PostgresNotify, ATransactionThatQueuesWorkTellsOfItOnce) {
-  EXPECT_EQ(told_by_sql("SELECT latchkey.enqueue('f') FROM generate_series(1, 5)"), 1u);
-  EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.enqueue('f'); ROLLBACK"), 0u);
+// A user's transaction notifies with its commit, once for any number of jobs, and not after a rollback.
+TEST_F(Notifications, SqlTransactionNotifiesOnce) {
+  EXPECT_EQ(count_by_sql("SELECT latchkey.enqueue('f') FROM generate_series(1, 5)"), 1u);
+  EXPECT_EQ(count_by_sql("BEGIN; SELECT latchkey.enqueue('f'); ROLLBACK"), 0u);
   const auto wait_for_it = [&](const std::string& key) {
     PgClient session(url());
     session.execute("SET app.current_tenant = 'default'");
@@ -194,32 +194,34 @@ TEST_F(PostgresNotify, ATransactionThatQueuesWorkTellsOfItOnce) {
     return own;
   };
   const std::string completed = wait_for_it("completed"), failed = wait_for_it("failed"), alone = wait_for_it("alone");
-  EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.complete_run(" + completed + "); ROLLBACK"), 0u);
-  EXPECT_EQ(told_by_sql("SELECT latchkey.complete_run(" + completed + ")"), 1u) << "they are released";
-  EXPECT_EQ(told_by_sql("SELECT latchkey.complete_run(" + completed + ", if_settled => 'answer')"), 0u)
+  EXPECT_EQ(count_by_sql("BEGIN; SELECT latchkey.complete_run(" + completed + "); ROLLBACK"), 0u);
+  EXPECT_EQ(count_by_sql("SELECT latchkey.complete_run(" + completed + ")"), 1u) << "the dependents are released";
+  EXPECT_EQ(count_by_sql("SELECT latchkey.complete_run(" + completed + ", if_settled => 'answer')"), 0u)
       << "the same again";
-  EXPECT_EQ(told_by_sql("SELECT latchkey.fail_run(" + failed + ", 'm')"), 1u);
-  EXPECT_EQ(told_by_sql("BEGIN; SELECT latchkey.complete_run(" + alone +
-                        "); SELECT latchkey.enqueue('f'); SELECT latchkey.enqueue('f'); COMMIT"),
+  EXPECT_EQ(count_by_sql("SELECT latchkey.fail_run(" + failed + ", 'm')"), 1u);
+  EXPECT_EQ(count_by_sql("BEGIN; SELECT latchkey.complete_run(" + alone +
+                         "); SELECT latchkey.enqueue('f'); SELECT latchkey.enqueue('f'); COMMIT"),
             1u);
-  EXPECT_EQ(told_by_sql("SELECT latchkey.begin_run('f', 'no work')"), 0u);
+  EXPECT_EQ(count_by_sql("SELECT latchkey.begin_run('f', 'no work')"), 0u);
 }
 
-TEST_F(PostgresNotify, WhatIsNoWorkIsNotToldOf) {
+TEST_F(Notifications, ClaimAndSettleDoNotNotify) {
   const Won won = std::get<Won>(one().claim(a_claim()));
   one().settle({{}, won.run.id(), won.fence, Complete{"r", {}}});
   one_.reset();
   EXPECT_TRUE(all_of("latchkey_work").empty());
 }
 
-// C5, C8: when the entry is opened, and each time it is changed; whose and what kind, and nothing else.
-TEST_F(PostgresNotify, ADeadLetterIsToldOfOnInsertAndOnUpdate) {
+// C5, C8: a dead letter notifies when it is inserted and each time it is updated. The payload has tenant and function
+// only.
+// covers: C5
+TEST_F(Notifications, DeadLetterNotifiesOnInsertAndUpdate) {
   fail_one("a");
   wait_for("dead_letter_inserted", 1);
   fail_one("b");
   wait_for("dead_letter_inserted", 2);
   const auto letters = one_->list_dead_letters({}).value().entries;
-  ASSERT_EQ(letters.size(), 1u) << "one entry, opened by the first and changed by the second";
+  ASSERT_EQ(letters.size(), 1u) << "the second failure updates the first one's dead letter";
   EXPECT_EQ(letters[0].count, 2u);
   const std::string org = PgClient(url()).ask_one("SELECT latchkey.name_uuid('acme')");
   const std::string payload = R"({"orgId" : ")" + org + R"(", "integrationType" : "f"})";
@@ -228,80 +230,80 @@ TEST_F(PostgresNotify, ADeadLetterIsToldOfOnInsertAndOnUpdate) {
   EXPECT_EQ(wait_for("dead_letter_inserted", 4).back(), payload) << "acknowledged";
 }
 
-// Of commits that give notice PostgreSQL lets one happen at a time. Programs that give it all the time, on a disk that
-// is slow, hold up no settlement, and no sweep of others' leases, that opens a letter; it is told of all the same.
-TEST_F(PostgresNotify, LettersDoNotWaitForOthersWhoGiveNotice) {
+// PostgreSQL serializes commits that notify. Programs that notify all the time, on a slow disk, delay no settlement and
+// no sweep that inserts a dead letter. The store still sends its notifications.
+TEST_F(Notifications, DeadLettersDoNotWaitForNotifyLock) {
   PgCluster server({"fsync=on"});
   constexpr Duration kLease = 1min;
   const auto store = open(server.url(), {.clock = &time_, .patience = 3s});
   Verbs verbs(*store);
   Sql listener(server.url());
   listener.run("LISTEN dead_letter_inserted");
-  ClaimRequest doubted = a_claim("doubted", "globex"), given_up = a_claim("given up", "acme");
+  ClaimRequest doubted = a_claim("doubted", "globex"), expiring = a_claim("expiring", "acme");
   doubted.on_doubt = OnDoubt::hold;
-  given_up.retry = {.retries = 0};
-  doubted.lease = given_up.lease = kLease;
+  expiring.retry = {.retries = 0};
+  doubted.lease = expiring.lease = kLease;
   const Won of_globex = std::get<Won>(verbs.claim(doubted));
-  const Won of_acme = std::get<Won>(verbs.claim(given_up));
+  const Won of_acme = std::get<Won>(verbs.claim(expiring));
   const Won failing = std::get<Won>(verbs.claim(a_claim("failing", "initech")));
-  std::atomic<int> given{0};
+  std::atomic<int> notified{0};
   PgClient(server.url()).execute("CREATE TABLE public.noise (n int)");
   std::vector<std::jthread> programs;
   for (int i = 0; i < 4; ++i)
     programs.emplace_back([&](const std::stop_token& enough) {
       PgClient session(server.url());
-      // A tenth of a second for each commit.
+      // Each commit takes a tenth of a second.
       session.execute("SET commit_delay = 100000; SET commit_siblings = 0");
-      for (; !enough.stop_requested(); ++given)
+      for (; !enough.stop_requested(); ++notified)
         session.execute("BEGIN; INSERT INTO public.noise VALUES (1); NOTIFY noise; COMMIT");
     });
-  ASSERT_TRUE(comes_true([&] { return given >= 4; }));
+  ASSERT_TRUE(wait_until([&] { return notified >= 4; }));
   const auto settled = verbs.settle({{}, failing.run.id(), failing.fence, permanent()});
-  ASSERT_TRUE(std::holds_alternative<Settled>(settled)) << "held up";
+  ASSERT_TRUE(std::holds_alternative<Settled>(settled)) << "the settlement was delayed";
   EXPECT_TRUE(std::get<Settled>(settled).dead_letter);
   time_.advance(2 * kLease);
   EXPECT_EQ(verbs.sweep().changed, 2u);
   EXPECT_TRUE(store->find({}, of_globex.run.id()).value()->as<InDoubt>());
   EXPECT_TRUE(store->find({}, of_acme.run.id()).value()->as<Failed>());
   programs.clear();
-  std::set<std::string> told;
-  EXPECT_TRUE(comes_true([&] {
-    for (const std::string& one : listener.notifications()) told.insert(one);
-    return told.size() == 2;
+  std::set<std::string> payloads;
+  EXPECT_TRUE(wait_until([&] {
+    for (const std::string& one : listener.notifications()) payloads.insert(one);
+    return payloads.size() == 2;
   }));
 }
 
-// A commit that gives notice fails while PostgreSQL's queue is full: from nine tenths on none is given, of work or of
-// letters, and what was done stands. How full it seems is said here by a function in the place of PostgreSQL's own.
-TEST_F(PostgresNotify, WhileTheQueueIsNearlyFullNothingIsToldAndEverythingIsDone) {
+// A commit that notifies fails if PostgreSQL's queue is full. From 90 % on, the store and the SQL functions send no
+// notifications, and all changes are committed. The test replaces PostgreSQL's function for the queue's usage.
+TEST_F(Notifications, FullQueueSkipsNotifications) {
   PgClient admin(url());
   const std::string usage = "pg_catalog.pg_notification_queue_usage()";
   admin.execute("ALTER FUNCTION " + usage + " RENAME TO true_queue_usage");
-  const auto seem = [&](const std::string& full) {
+  const auto set_usage = [&](const std::string& full) {
     admin.execute("CREATE OR REPLACE FUNCTION " + usage + " RETURNS float8 LANGUAGE sql AS 'SELECT " + full +
                   "::float8'");
-    one_ = open(url());  // sessions keep the plans of what they have called
+    one_ = open(url());  // a session caches the plan of a function that it has called
     two_.reset();
   };
   int jobs = 0;
-  for (const auto& [full, told] : {std::pair{"0.95", 0u}, {"0.9", 0u}, {"0.89", 1u}, {"0.1", 1u}}) {
+  for (const auto& [full, expected] : {std::pair{"0.95", 0u}, {"0.9", 0u}, {"0.89", 1u}, {"0.1", 1u}}) {
     SCOPED_TRACE(full);
-    seem(full);
+    set_usage(full);
     const std::string name(full);
     const std::size_t letters = all_of("dead_letter_inserted").size();
     fail_one(name);
-    EXPECT_EQ(told_by_sql("SELECT latchkey.fail_run(run, fence, 'm') FROM latchkey.begin_run('g', '" + name +
-                          "', retries => 0)"),
+    EXPECT_EQ(count_by_sql("SELECT latchkey.fail_run(run, fence, 'm') FROM latchkey.begin_run('g', '" + name +
+                           "', retries => 0)"),
               0u);
     EXPECT_EQ(
         admin.ask_one("SELECT count(*) FROM latchkey.all_states s JOIN latchkey.runs r USING (seq) WHERE s.status "
                       "= 4 AND convert_from(r.key, 'UTF8') = '" +
                       name + "'"),
         "2");
-    one_.reset();  // tells what it has to tell
-    EXPECT_EQ(all_of("dead_letter_inserted").size() - letters, 2 * told) << "by the server and by SQL";
-    EXPECT_EQ(told_by_sql("SELECT latchkey.enqueue('f')"), told);
-    EXPECT_EQ(told_by([](Store& store) { Verbs(store).enqueue({.function = "f"}); }), told);
+    one_.reset();  // sends the pending notifications
+    EXPECT_EQ(all_of("dead_letter_inserted").size() - letters, 2 * expected) << "from the store and from SQL";
+    EXPECT_EQ(count_by_sql("SELECT latchkey.enqueue('f')"), expected);
+    EXPECT_EQ(count_by([](Store& store) { Verbs(store).enqueue({.function = "f"}); }), expected);
     jobs += 2;
     EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.all_states WHERE status = 0"), std::to_string(jobs));
   }
@@ -310,10 +312,10 @@ TEST_F(PostgresNotify, WhileTheQueueIsNearlyFullNothingIsToldAndEverythingIsDone
                 "pg_notification_queue_usage");
 }
 
-// The connection that tells is ended just before: that one is not told of, and is taken all the same. (Nothing of
-// Latchkey listens yet: whoever takes asks.)
-TEST_F(PostgresNotify, TakingAJobNeedsNoNotification) {
-  one().enqueue({.function = "f", .input = "told"});
+// The connection for notifications is terminated before the second enqueue. The store does not notify of that job, and
+// a worker takes it. (No part of Latchkey listens yet: workers poll.)
+TEST_F(Notifications, TakeNeedsNoNotification) {
+  one().enqueue({.function = "f", .input = "notified"});
   wait_for("latchkey_work", 1);
   ASSERT_EQ(two().take({.functions = {"f"}, .limit = 9, .session = id_of(5)}).size(), 1u);
   PgClient admin(url());
@@ -321,11 +323,11 @@ TEST_F(PostgresNotify, TakingAJobNeedsNoNotification) {
                           "current_database() AND query LIKE '%latchkey_work%' AND query LIKE '%pg_notify%' AND pid <> "
                           "pg_backend_pid()"),
             "1");
-  one().enqueue({.function = "f", .input = "not told"});
+  one().enqueue({.function = "f", .input = "not notified"});
   const auto taken = two().take({.functions = {"f"}, .limit = 9, .session = id_of(5)});
   ASSERT_EQ(taken.size(), 1u);
-  EXPECT_EQ(taken[0].run.head->input, "not told");
-  // The next one is told of again.
+  EXPECT_EQ(taken[0].run.head->input, "not notified");
+  // The store notifies of the next job again.
   for (int i = 0; i < 100 && wait_for("latchkey_work", 1).size() < 2; ++i)
     one().enqueue({.function = "f", .input = "n"});
   wait_for("latchkey_work", 2);

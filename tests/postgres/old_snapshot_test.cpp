@@ -1,5 +1,5 @@
-// Somebody reads `job_runs` and keeps the snapshot open: no row that dies meanwhile can be cleared away. What a take
-// and a settle touch must not grow with the dead.
+// A session reads `job_runs` and has its snapshot open for long, so VACUUM cannot remove dead rows. The pages that a
+// take and a settle access must not grow with the number of dead rows.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -8,19 +8,19 @@
 #include "base/clock.hpp"
 #include "base/random.hpp"
 #include "migrate/open_postgres.hpp"
-#include "support/postgres/plan_log.hpp"
-#include "support/postgres/plan_walk.hpp"
+#include "support/postgres/query_plan_driver.hpp"
+#include "support/postgres/query_plan_log.hpp"
 
 namespace latchkey {
 namespace {
 
 constexpr int kRounds = 6, kDeadInRound = 2000, kJobs = 20, kSingles = 250;
-// A page that was split, a height that an index gained.
+// Allows for page splits and higher indexes.
 constexpr double kExtraPages = 10;
 
-// A store looks at all that is ready once a second by this clock, which stands still: after the first look it goes on
-// from its mark.
-class StillClock final : public Clock {
+// A store scans all due jobs once a second, and otherwise from its mark. This clock never advances, so the store scans
+// from its mark after the first take.
+class FrozenClock final : public Clock {
  public:
   Instant now() override { return system_.now(); }
   Duration elapsed() override { return {}; }
@@ -30,7 +30,7 @@ class StillClock final : public Clock {
   SystemClock system_;
 };
 
-class HeldSnapshot : public ::testing::Test {
+class OldSnapshot : public ::testing::Test {
  protected:
   std::unique_ptr<PostgresStore> open(const std::string& url, Clock& clock) {
     PostgresSettings settings;
@@ -40,10 +40,10 @@ class HeldSnapshot : public ::testing::Test {
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
-  // Pages by step and statement.
+  // The accessed pages by step and statement.
   std::map<std::string, double> measure() {
     std::map<std::string, double> pages;
-    for (const SeenPlan& plan : log_.read()) {
+    for (const QueryPlan& plan : log_.read()) {
       if (plan.step.empty() || plan.scans.empty()) continue;
       double& most = pages[plan.step + ": " + plan.sql];
       most = std::max(most, plan.pages);
@@ -52,23 +52,22 @@ class HeldSnapshot : public ::testing::Test {
   }
 
   SystemClock clock_;
-  StillClock still_;
+  FrozenClock frozen_;
   SystemRandom random_;
-  PlanLog log_;
+  QueryPlanLog log_;
 };
 
-TEST_F(HeldSnapshot, CostsNoMoreWithEveryBlockThatDies) {
+TEST_F(OldSnapshot, DeadBlocksDoNotSlowJobs) {
   const auto busy = open(log_.quiet_url("postgres"), clock_);
-  const auto store = open(log_.url("postgres"), still_);
-  PlanFiller filler(*busy);
+  const auto store = open(log_.url("postgres"), frozen_);
+  TableFiller filler(*busy);
   PgClient reader(log_.quiet_url("postgres"));
   reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.job_runs");
   std::map<std::string, std::vector<double>> rounds;
   for (int round = 0; round < kRounds; ++round) {
     filler.churn_blocks(kDeadInRound);
-    // So that they lie before the mark, which leaves some room for what is committed late, and the mark behind them.
-    // And as autovacuum would: a table of which hardly a row lives is looked at in other ways than one with nothing
-    // known.
+    // The pause puts the dead rows before the mark, which is slightly in the past because of late commits. ANALYZE runs
+    // as autovacuum would: the query plans differ once PostgreSQL knows that few rows are alive.
     PgClient(log_.quiet_url("postgres")).execute("SELECT pg_sleep(0.3); ANALYZE");
     enqueue_jobs(*store, jobs_of("work", kJobs));
     settle_jobs(*store, take_jobs(*store, {"work"}, kJobs), Complete{"", {}});
@@ -81,7 +80,7 @@ TEST_F(HeldSnapshot, CostsNoMoreWithEveryBlockThatDies) {
     settle_jobs(*store, taken, Complete{"", {}});
     log_.announce("take nothing");
     EXPECT_TRUE(take_jobs(*store, {"work"}, kJobs).empty());
-    // As those lie that came one by one: each a block of its own.
+    // Jobs that do not share a block.
     log_.announce("enqueue singles");
     enqueue_jobs(*store, single_jobs_of("single", "other", kSingles));
     log_.announce("take singles");
@@ -98,9 +97,10 @@ TEST_F(HeldSnapshot, CostsNoMoreWithEveryBlockThatDies) {
   for (const auto& [what, pages] : rounds) {
     for (const double count : pages) std::cout << count << "\t";
     std::cout << what.substr(0, 300) << "\n";
-    // The next deadline, which is asked for once a second and by sweeps: no batch of jobs waits for it.
+    // Only the deadline poll and sweeps query the next deadline; no batch of jobs waits for it.
     if (what.find("SELECT least(") != std::string::npos) continue;
-    EXPECT_LE(pages.back(), pages.front() + kExtraPages) << what << "\nwith every " << kDeadInRound << " that died";
+    EXPECT_LE(pages.back(), pages.front() + kExtraPages)
+        << what << "\nafter " << kDeadInRound << " more dead rows per round";
   }
   EXPECT_GE(rounds.size(), 8u);
   reader.execute("COMMIT");

@@ -1,4 +1,4 @@
-// Jobs that ended alike lie in one row of `outcomes`: each is still a run of its own, for who asks and for who purges.
+// Runs with equal outcomes share one row of `outcomes`. Reads and purges still handle each run separately.
 #include <algorithm>
 #include <future>
 
@@ -30,9 +30,9 @@ class PostgresOutcomes : public PostgresStores {
   void complete(const std::vector<Taken>& taken) {
     complete(taken, [](std::size_t) { return ""; });
   }
-  std::string ask(const std::string& sql) { return hand_.ask_one(sql); }
-  // What no reader may ever see: a range with a run that is not there, or one that lies in two.
-  void expect_sound() {
+  std::string ask(const std::string& sql) { return admin_.ask_one(sql); }
+  // Each run of a range must exist, and ranges must not overlap.
+  void expect_consistent() {
     EXPECT_EQ(ask("SELECT count(*) FROM latchkey.outcomes o, generate_series(o.lo, o.hi) x (seq) WHERE NOT EXISTS "
                   "(SELECT FROM latchkey.runs r WHERE r.seq = x.seq)"),
               "0");
@@ -51,7 +51,7 @@ class PostgresOutcomes : public PostgresStores {
   }
 
   std::unique_ptr<PostgresStore> store_ = open(url());
-  PgClient hand_{url()};
+  PgClient admin_{url()};
 };
 
 std::vector<RunId> newest_first(const std::vector<Taken>& taken) {
@@ -61,7 +61,7 @@ std::vector<RunId> newest_first(const std::vector<Taken>& taken) {
   return ids;
 }
 
-TEST_F(PostgresOutcomes, OfJobsThatEndedAlikeAreOneRow) {
+TEST_F(PostgresOutcomes, EqualOutcomesShareOneRow) {
   const auto taken = take_new(10);
   ASSERT_EQ(taken.size(), 10u);
   complete(taken);
@@ -76,10 +76,10 @@ TEST_F(PostgresOutcomes, OfJobsThatEndedAlikeAreOneRow) {
     EXPECT_TRUE(std::holds_alternative<Error>(
         Verbs(*store_).settle({.id = run.id(), .fence = one.fence, .ending = Fail{.message = "no"}})));
   }
-  expect_sound();
+  expect_consistent();
 }
 
-TEST_F(PostgresOutcomes, OfOtherResultsAreOtherRows) {
+TEST_F(PostgresOutcomes, DifferentResultsAreSeparateRows) {
   const auto taken = take_new(6);
   complete(taken, [](std::size_t i) { return i < 3 ? "one" : "two"; });
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.outcomes"), "2");
@@ -87,17 +87,17 @@ TEST_F(PostgresOutcomes, OfOtherResultsAreOtherRows) {
     EXPECT_EQ(store_->find({}, taken[i].run.id()).value().value().as<Completed>()->result, i < 3 ? "one" : "two");
 }
 
-TEST_F(PostgresOutcomes, OfABlockSettledInPartsShareNoRun) {
+TEST_F(PostgresOutcomes, PartsOfABlockShareNoRun) {
   const auto taken = take_new(9);
   std::vector<Taken> odd, even;
   for (std::size_t i = 0; i < taken.size(); ++i) (i % 2 == 1 ? odd : even).push_back(taken[i]);
   complete(odd);
   complete(even);
-  expect_sound();
+  expect_consistent();
   EXPECT_EQ(list_completed(4), newest_first(taken));
 }
 
-TEST_F(PostgresOutcomes, ArePurgedInSlicesAndPagesStayFull) {
+TEST_F(PostgresOutcomes, PurgeInSlicesLeavesFullPages) {
   const auto taken = take_new(50);
   complete(taken);
   auto left = newest_first(taken);
@@ -106,15 +106,15 @@ TEST_F(PostgresOutcomes, ArePurgedInSlicesAndPagesStayFull) {
     const Swept swept = Verbs(*store_).purge(at_once, 7);
     left.resize(left.size() - swept.changed);
     EXPECT_EQ(list_completed(5), left);
-    expect_sound();
+    expect_consistent();
     more = swept.more;
   }
   EXPECT_TRUE(left.empty());
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.outcomes"), "0");
 }
 
-// Each takes its slice of the same rows.
-TEST_F(PostgresOutcomes, TwoThatPurgeAtOnceLeaveNothingBehind) {
+// Both stores purge slices of the same rows.
+TEST_F(PostgresOutcomes, ConcurrentPurgesLeaveNothing) {
   const auto other = open(url());
   for (int round = 0; round < 10; ++round) {
     complete(take_new(60));
@@ -125,23 +125,23 @@ TEST_F(PostgresOutcomes, TwoThatPurgeAtOnceLeaveNothingBehind) {
     auto beside = std::async(std::launch::async, [&] { purge_all(*other); });
     purge_all(*store_);
     beside.get();
-    // The end that one of them found may have lain before what the other had locked.
+    // One store may have reached the end of the runs before the other released its locked slice.
     purge_all(*store_);
     purge_all(*store_);
-    expect_sound();
+    expect_consistent();
     ASSERT_EQ(ask("SELECT count(*) FROM latchkey.runs"), "0");
     ASSERT_EQ(ask("SELECT count(*) FROM latchkey.outcomes"), "0");
   }
 }
 
-// A slice whose commit is late, lost or not answered, and another's of the same row: what the one leaves of it, the
-// other must see. Several times late: the store may be quicker, and end the session that is to commit.
-TEST_F(PostgresOutcomes, ASliceThatIsCutBesideAnotherOfTheSameRowLeavesTheRest) {
+// The commit of one slice is late, lost or without a reply, while another store purges from the same row: the other
+// store must see the rest of that row. The late commit is repeated, because the store may terminate its backend first.
+TEST_F(PostgresOutcomes, CutSliceLeavesTheRestOfItsRow) {
   FaultProxy proxy(PgServer::instance().port());
   const auto cut = open(proxy.url(database()), {.writers = 1});
-  std::vector<ConnectionFault> faults(8, {FaultAt::commit_asked, FaultHow::late, 0, 40ms});
-  faults.push_back({FaultAt::commit_asked, FaultHow::close});
-  faults.push_back({FaultAt::commit_answered, FaultHow::close});
+  std::vector<ConnectionFault> faults(8, {FaultAt::commit_request, FaultHow::late, 0, 40ms});
+  faults.push_back({FaultAt::commit_request, FaultHow::close});
+  faults.push_back({FaultAt::commit_reply, FaultHow::close});
   for (const ConnectionFault& fault : faults) {
     complete(take_new(30));
     ASSERT_EQ(ask("SELECT count(*) FROM latchkey.outcomes"), "1");
@@ -151,14 +151,14 @@ TEST_F(PostgresOutcomes, ASliceThatIsCutBesideAnotherOfTheSameRowLeavesTheRest) 
     auto first = std::async(std::launch::async, [&] { return Verbs(*cut).purge({.done = 0ms}, 7).changed; });
     while (proxy.fired() == fired && first.wait_for(1ms) != std::future_status::ready) {
     }
-    ASSERT_EQ(proxy.fired(), fired + 1) << "the test did not test";
-    // Where the next slice begins it says at once, committed or not.
-    if (fault.how == FaultHow::late) hand_.wait_until("SELECT last_value <> " + before + " FROM latchkey.purged");
+    ASSERT_EQ(proxy.fired(), fired + 1) << "the fault did not occur";
+    // The start of the next slice is a sequence, so it is visible before the commit.
+    if (fault.how == FaultHow::late) admin_.wait_until("SELECT last_value <> " + before + " FROM latchkey.purged");
     Verbs(*store_).purge({.done = 0ms}, 7);
     first.get();
-    expect_sound();
+    expect_consistent();
     EXPECT_EQ(ask("SELECT sum(hi - lo + 1) FROM latchkey.outcomes"), ask("SELECT count(*) FROM latchkey.runs"));
-    // A slice that was cut is passed over until the next round.
+    // The next round purges the slice that was cut.
     for (int round = 0; round < 2; ++round)
       while (Verbs(*store_).purge({.done = 0ms}, 7).more) {
       }

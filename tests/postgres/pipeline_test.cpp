@@ -1,5 +1,5 @@
-// How the store speaks with PostgreSQL: a call of many is one transaction, whose statements go out together; calls that
-// wait together share one; and no connection has a thread of its own.
+// How the store uses the protocol: one call is one transaction in few round trips, also for many runs. Queued calls
+// share a transaction. All connections share one thread.
 #include <filesystem>
 #include <future>
 
@@ -14,43 +14,43 @@ class PostgresPipeline : public PostgresStores {
  protected:
   using Run = latchkey::Run;
 
-  // Before lane(), so that it is known by its commits.
+  // Makes the writer commit twice, so that writer_traffic() recognizes its connection.
   void make_known() {
     Verbs verbs(*store_);
     const Won won = std::get<Won>(verbs.claim(a_claim("before all")));
     verbs.settle({{}, won.run.id(), won.fence, Complete{"", {}}});
   }
-  // The one lane: whatever else the store asks goes without COMMIT, but for what notes at the start which server it is.
-  PgTraffic lane() {
+  // The traffic of the only writer. The other connections send no COMMIT, except one that stores the server identity.
+  PgTraffic writer_traffic() {
     PgTraffic found;
-    int lanes = 0;
+    int writers = 0;
     std::uint64_t of_others = 0;
     for (const PgTraffic& one : proxy_.traffic()) {
       if (one.commits > 1)
-        found = one, ++lanes;
+        found = one, ++writers;
       else
         of_others += one.commits;
     }
-    EXPECT_EQ(lanes, 1);
+    EXPECT_EQ(writers, 1);
     EXPECT_LE(of_others, 1u);
     return found;
   }
-  PgTraffic asked_by(auto act) {
-    const PgTraffic before = lane();
+  PgTraffic traffic_of(auto act) {
+    const PgTraffic before = writer_traffic();
     act();
-    const PgTraffic after = lane();
+    const PgTraffic after = writer_traffic();
     return {after.statements - before.statements, after.flights - before.flights, after.commits - before.commits};
   }
-  // What enqueue, take and settle of so many cost; each with a follow-up, where that has a key.
-  std::vector<PgTraffic> carry(int count, const std::string& prefix) {
+  // The traffic of enqueue, take and settle for `count` jobs. Jobs with a key get a follow-up.
+  std::vector<PgTraffic> process_jobs(int count, const std::string& prefix) {
     std::vector<EnqueueRequest> jobs;
     for (int i = 0; i < count; ++i)
       jobs.push_back(prefix.empty() ? EnqueueRequest{.function = "f"} : a_job(prefix + std::to_string(i)));
     Verbs verbs(*store_);
     std::vector<PgTraffic> costs;
-    costs.push_back(asked_by([&] { verbs.enqueue_all(jobs); }));
+    costs.push_back(traffic_of([&] { verbs.enqueue_all(jobs); }));
     std::vector<Taken> taken;
-    costs.push_back(asked_by([&] {
+    costs.push_back(traffic_of([&] {
       taken = verbs.take(
           {.functions = {"f"}, .limit = static_cast<std::uint32_t>(count), .session = id_of(5), .lease = 1min});
     }));
@@ -65,7 +65,7 @@ class PostgresPipeline : public PostgresStores {
       }
       endings.push_back({{}, one.run.id(), one.fence, std::move(ending)});
     }
-    costs.push_back(asked_by([&] {
+    costs.push_back(traffic_of([&] {
       for (const SettleReply& reply : verbs.settle_all(endings)) EXPECT_TRUE(std::get<Settled>(reply).changed);
     }));
     return costs;
@@ -73,7 +73,7 @@ class PostgresPipeline : public PostgresStores {
   std::string ask(const std::string& sql) { return PgClient(url()).ask_one(sql); }
 
   FaultProxy proxy_{PgServer::instance().port()};
-  // It stands nearly still: about once a second a batch has a statement more, which keeps the mark of the store's time.
+  // With a real clock, about one batch per second has one more statement, which writes the mark of the store's clock.
   ManualClock time_{clock_.now()};
   std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.writers = 1, .clock = &time_});
 };
@@ -82,31 +82,31 @@ class PostgresPipelineOf : public PostgresPipeline, public testing::WithParamInt
 INSTANTIATE_TEST_SUITE_P(Jobs, PostgresPipelineOf, testing::Values("", "key"),
                          [](const auto& prefix) { return prefix.param.empty() ? "Plain" : "Keyed"; });
 
-// Statements that are new to the connection are sent once before: the first round is not counted.
-TEST_P(PostgresPipelineOf, FiveHundredCostAsManyRoundTripsAsFiveAndOneCommit) {
+// A connection prepares each statement at its first use, so the first round is not measured.
+TEST_P(PostgresPipelineOf, RoundTripsDoNotGrowWithCount) {
   const auto named = [&](const char* round) { return GetParam().empty() ? "" : GetParam() + round; };
   make_known();
-  carry(5, named("a"));
-  const auto few = carry(5, named("b"));
-  const auto many = carry(500, named("c"));
+  process_jobs(5, named("a"));
+  const auto few = process_jobs(5, named("b"));
+  const auto many = process_jobs(500, named("c"));
   for (std::size_t verb = 0; verb < many.size(); ++verb) {
     EXPECT_EQ(many[verb].commits, 1u) << verb;
     EXPECT_EQ(many[verb].flights, few[verb].flights) << verb;
     EXPECT_LE(many[verb].flights, 3u) << verb;
-    EXPECT_LE(many[verb].statements, few[verb].statements + 1) << "counters are drawn, or not: " << verb;
-    EXPECT_GE(many[verb].statements, 2 * many[verb].flights) << "they go out together: " << verb;
+    EXPECT_LE(many[verb].statements, few[verb].statements + 1) << "at most one more draw of ids: " << verb;
+    EXPECT_GE(many[verb].statements, 2 * many[verb].flights) << "statements share round trips: " << verb;
   }
 }
 
-// What is purged, and what keeps it from being purged, is asked for the whole slice at once.
+// A purge reads the runs of a slice, and the reasons not to purge them, in a fixed number of round trips.
 enum class Old : std::uint8_t { plain, keyed, failed, unread, waited_for };
 class PostgresPurgeOf : public PostgresPipeline, public testing::WithParamInterface<Old> {
  protected:
-  // What it costs to purge so many.
+  // The traffic of a purge of `count` runs.
   PgTraffic purge(std::size_t count, const std::string& prefix) {
     Verbs verbs(*store_);
     const Old old = GetParam();
-    // What was kept before is out of the way.
+    // Start behind the runs that earlier purges have left.
     PgClient(url()).execute("SELECT setval('latchkey.purged', max(seq)) FROM latchkey.runs");
     std::vector<EnqueueRequest> jobs;
     for (std::size_t i = 0; i < count; ++i) {
@@ -130,7 +130,7 @@ class PostgresPurgeOf : public PostgresPipeline, public testing::WithParamInterf
     time_.advance(1ms);
     Swept purged;
     const PgTraffic cost =
-        asked_by([&] { purged = verbs.purge({.done = 0ms, .failed = 0ms}, static_cast<std::uint32_t>(count)); });
+        traffic_of([&] { purged = verbs.purge({.done = 0ms, .failed = 0ms}, static_cast<std::uint32_t>(count)); });
     EXPECT_EQ(purged.changed, old < Old::unread ? count : 0u);
     return cost;
   }
@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, PostgresPurgeOf,
                          testing::Values(Old::plain, Old::keyed, Old::failed, Old::unread, Old::waited_for),
                          [](const auto& old) { return kOldNames[static_cast<int>(old.param)]; });
 
-TEST_P(PostgresPurgeOf, FiveHundredCostAsManyRoundTripsAsFiveAndOneCommit) {
+TEST_P(PostgresPurgeOf, RoundTripsDoNotGrowWithCount) {
   make_known();
   purge(5, "a");
   const PgTraffic few = purge(5, "b");
@@ -153,8 +153,9 @@ TEST_P(PostgresPurgeOf, FiveHundredCostAsManyRoundTripsAsFiveAndOneCommit) {
             GetParam() == Old::waited_for ? "3" : "0");
 }
 
-// What a try has drawn and does not keep is there for the next: more ids than are drawn at a time never run out.
-TEST_F(PostgresPipeline, MoreThanAreDrawnAtATimeAreMadeInOneCall) {
+// The next execution of a batch uses the ids that the last one drew, so a call can create more runs than one draw has
+// ids.
+TEST_F(PostgresPipeline, CallCreatesMoreRunsThanOneDraw) {
   Verbs verbs(*store_);
   EnqueueRequest old = a_job("old");
   old.window = 0ms;
@@ -162,15 +163,15 @@ TEST_F(PostgresPipeline, MoreThanAreDrawnAtATimeAreMadeInOneCall) {
   const auto taken = verbs.take({.functions = {"f"}, .limit = 1, .session = id_of(5), .lease = 1min});
   ASSERT_EQ(taken.size(), 1u);
   verbs.settle({{}, taken[0].run.id(), taken[0].fence, Complete{"r", {}}});
-  std::vector<EnqueueRequest> jobs{old};  // its key must be asked for once more
+  std::vector<EnqueueRequest> jobs{old};  // its key needs another read
   for (int i = 1; i < 2500; ++i) jobs.push_back(a_job("new" + std::to_string(i)));
   std::set<RunId> made;
   for (const EnqueueReply& reply : verbs.enqueue_all(jobs)) made.insert(std::get<Enqueued>(reply).run.id());
   EXPECT_EQ(made.size(), jobs.size());
 }
 
-// Of so many tenants: each needs a dead letter of its own.
-TEST_F(PostgresPipeline, ASweepAsksForAllThatItNeedsAtOnce) {
+// The failed runs belong to many tenants, so that each one needs its own dead letter.
+TEST_F(PostgresPipeline, SweepRoundTripsDoNotGrowWithCount) {
   make_known();
   const auto sweep = [&](std::uint32_t count) {
     std::vector<EnqueueRequest> jobs;
@@ -180,7 +181,7 @@ TEST_F(PostgresPipeline, ASweepAsksForAllThatItNeedsAtOnce) {
     verbs.enqueue_all(jobs);
     EXPECT_EQ(verbs.take({.functions = {"f"}, .limit = count, .session = id_of(5), .lease = 1h}).size(), count);
     PgClient(url()).execute("UPDATE latchkey.blocks SET lease_until = 1");
-    return asked_by([&] { EXPECT_EQ(verbs.sweep(count).changed, count); });
+    return traffic_of([&] { EXPECT_EQ(verbs.sweep(count).changed, count); });
   };
   sweep(5);
   const PgTraffic few = sweep(5), many = sweep(200);
@@ -190,7 +191,7 @@ TEST_F(PostgresPipeline, ASweepAsksForAllThatItNeedsAtOnce) {
   EXPECT_EQ(ask("SELECT count(*) || ' ' || sum(count) FROM latchkey.dead_letters"), "200 210");
 }
 
-// By the server's word, too: whatever a call wrote bears one transaction's number.
+// All rows that a call wrote have the same xmin.
 TEST_P(PostgresPipelineOf, EachCallIsOneTransaction) {
   const auto writers = [&](const std::string& table) {
     return ask("SELECT count(DISTINCT xmin::text) || ' of ' || count(*) FROM latchkey." + table);
@@ -221,26 +222,27 @@ TEST_P(PostgresPipelineOf, EachCallIsOneTransaction) {
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.job_runs WHERE status = 'completed'"), "500");
 }
 
-// Asked from the answer of one, on the store's own thread: all of them wait when its lane looks for work again.
-TEST_F(PostgresPipeline, CallsThatWaitTogetherShareATransaction) {
+// The calls are made in a callback on the store's thread, so all of them are queued when the writer takes its next
+// batch.
+TEST_F(PostgresPipeline, QueuedCallsShareATransaction) {
   constexpr int kCalls = 500;
-  struct Told {
+  struct Pending {
     std::promise<void> all;
     std::atomic<int> left{kCalls};
   };
-  auto told = std::make_shared<Told>();
+  auto pending = std::make_shared<Pending>();
   make_known();
-  const PgTraffic asked = asked_by([&] {
-    store_->claim(a_claim("second"), [this, told](Result<ClaimReply>) {
+  const PgTraffic asked = traffic_of([&] {
+    store_->claim(a_claim("second"), [this, pending](Result<ClaimReply>) {
       for (int i = 0; i < kCalls; ++i)
-        store_->claim(a_claim(std::to_string(i)), [told](Result<ClaimReply> reply) {
+        store_->claim(a_claim(std::to_string(i)), [pending](Result<ClaimReply> reply) {
           EXPECT_TRUE(reply && std::holds_alternative<Won>(*reply));
-          if (--told->left == 0) told->all.set_value();
+          if (--pending->left == 0) pending->all.set_value();
         });
     });
-    told->all.get_future().wait();
+    pending->all.get_future().wait();
   });
-  EXPECT_EQ(asked.commits, 3u) << "the one that asked, then 256 and the rest";
+  EXPECT_EQ(asked.commits, 3u) << "the first call, then 256 calls, then the rest";
   EXPECT_LE(asked.flights, 9u);
 }
 
@@ -250,26 +252,26 @@ std::ptrdiff_t count_threads() {
 
 TEST_F(PostgresPipeline, SixteenConnectionsHaveOneThread) {
   std::vector<std::ptrdiff_t> threads;
-  for (const unsigned lanes : {1u, 16u}) {
+  for (const unsigned writers : {1u, 16u}) {
     const std::ptrdiff_t before = count_threads();
-    const std::string url_of = url() + "?application_name=lanes" + std::to_string(lanes);
-    const auto store = open(url_of, {.writers = lanes, .batch = 1});
+    const std::string url_of = url() + "?application_name=writers" + std::to_string(writers);
+    const auto store = open(url_of, {.writers = writers, .batch = 1});
     PgClient watch(url());
-    // As many at once as there are lanes: each takes one, as a batch has room for no more.
+    // A batch has one command, so concurrent calls make every writer open its connection.
     const std::string many =
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'lanes" + std::to_string(lanes) + "'";
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'writers" + std::to_string(writers) + "'";
     int round = 0;
     do {
       std::vector<std::future<void>> answers;
-      for (unsigned i = 0; i < 4 * lanes; ++i) {
-        auto told = std::make_shared<std::promise<void>>();
-        answers.push_back(told->get_future());
-        store->claim(a_claim(std::to_string(lanes) + ":" + std::to_string(round) + ":" + std::to_string(i)),
-                     [told](Result<ClaimReply>) { told->set_value(); });
+      for (unsigned i = 0; i < 4 * writers; ++i) {
+        auto promise = std::make_shared<std::promise<void>>();
+        answers.push_back(promise->get_future());
+        store->claim(a_claim(std::to_string(writers) + ":" + std::to_string(round) + ":" + std::to_string(i)),
+                     [promise](Result<ClaimReply>) { promise->set_value(); });
       }
       for (auto& answer : answers) answer.wait();
-    } while (std::stoul(watch.ask_one(many)) < lanes && ++round < 1000);
-    EXPECT_GE(std::stoul(watch.ask_one(many)), lanes) << "the test did not test";
+    } while (std::stoul(watch.ask_one(many)) < writers && ++round < 1000);
+    EXPECT_GE(std::stoul(watch.ask_one(many)), writers) << "not every writer has a connection";
     threads.push_back(count_threads() - before);
   }
   EXPECT_EQ(threads[0], threads[1]);

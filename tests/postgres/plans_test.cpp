@@ -1,5 +1,5 @@
-// How PostgreSQL carries out each statement of a store whose tables hold thousands of rows: through an index, reading
-// no more than was asked for, whatever it knows or believes about the tables.
+// The query plans of a store's statements on tables with thousands of rows: each statement uses an index and reads only
+// the rows that it needs, with any statistics of the tables.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -10,15 +10,15 @@
 #include "base/random.hpp"
 #include "migrate/open_postgres.hpp"
 #include "support/postgres/fault_proxy.hpp"
-#include "support/postgres/plan_kinds.hpp"
-#include "support/postgres/plan_log.hpp"
-#include "support/postgres/plan_walk.hpp"
+#include "support/postgres/query_plan_driver.hpp"
+#include "support/postgres/query_plan_log.hpp"
+#include "support/postgres/statement_kinds.hpp"
 
 namespace latchkey {
 namespace {
 
 constexpr int kRows = 10'000;
-// A run may be looked for in several tables, and found in a row that somebody has just changed.
+// A statement may search a run in several tables, and may find several versions of its row.
 constexpr double kRowsPerRun = 8, kRowsMore = 60;
 constexpr double kPagesPerRun = 40, kPagesMore = 300;
 
@@ -37,10 +37,10 @@ const std::set<std::string> kBig{"runs",
                                  "entities",
                                  "entity_moves"};
 
-// Steps are announced as "name @ asked".
-double asked_in(const std::string& step) { return std::stod(step.substr(step.rfind('@') + 1)); }
+// A step is announced as "name @ runs_max".
+double runs_max_of(const std::string& step) { return std::stod(step.substr(step.rfind('@') + 1)); }
 
-class Plans : public ::testing::Test {
+class QueryPlans : public ::testing::Test {
  protected:
   std::unique_ptr<PostgresStore> open(const std::string& url) {
     PostgresSettings settings;
@@ -50,7 +50,7 @@ class Plans : public ::testing::Test {
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
-  // What the fillers leave out: as many of what is kept beside runs.
+  // Fills the tables that TableFiller does not fill.
   void fill_rest(const std::string& database) {
     client(database).execute(
         "INSERT INTO latchkey.duplicates SELECT seq, tenant, '' FROM latchkey.runs WHERE function = 'done';"
@@ -60,9 +60,9 @@ class Plans : public ::testing::Test {
         "latchkey.dead_letter_members");
   }
   PgClient client(const std::string& database) { return PgClient(log_.quiet_url(database)); }
-  void fill(const std::string& database, const std::function<void(PlanFiller&)>& work) {
+  void fill(const std::string& database, const std::function<void(TableFiller&)>& work) {
     const auto store = open(log_.quiet_url(database));
-    PlanFiller filler(*store);
+    TableFiller filler(*store);
     work(filler);
   }
   void make(const std::string& database, const std::string& from = "template1") {
@@ -72,123 +72,124 @@ class Plans : public ::testing::Test {
   void check(const std::string& database) {
     {
       const auto store = open(log_.url(database));
-      PgClient hand = client(database);
-      PlanWalk walk(*store, hand,
-                    [&](const std::string& name, int asked) { log_.announce(name + " @ " + std::to_string(asked)); });
-      walk.walk();
+      PgClient admin = client(database);
+      QueryPlanDriver driver(*store, admin, [&](const std::string& name, int runs_max) {
+        log_.announce(name + " @ " + std::to_string(runs_max));
+      });
+      driver.run();
     }
-    lose_answer(database);
-    come_elsewhere(database);
+    lose_commit_reply(database);
+    change_server(database);
     const auto seen = judge(database, log_.read());
-    for (const Kind& kind : kKinds)
-      EXPECT_TRUE(seen.contains(kind.name)) << database << ": no statement was seen that would " << kind.name;
+    for (const StatementKind& kind : kStatementKinds)
+      EXPECT_TRUE(seen.contains(kind.name)) << database << ": no statement was observed of the kind: " << kind.name;
     for (const std::string& name : seen)
-      EXPECT_FALSE(name.starts_with('?')) << database << ": of no kind that is known: " << name;
+      EXPECT_FALSE(name.starts_with('?')) << database << ": unknown kind of statement: " << name;
   }
 
-  // To a COMMIT: what became of it is looked for.
-  void lose_answer(const std::string& database) {
+  // Loses the reply to a COMMIT, so that the store resolves the unknown commit.
+  void lose_commit_reply(const std::string& database) {
     log_.announce("");
     FaultProxy proxy(log_.port());
     const auto store = open(proxy.url(database));
-    proxy.arm({.at = FaultAt::commit_answered});
-    log_.announce("enqueue one whose answer is lost @ 1");
+    proxy.arm({.at = FaultAt::commit_reply});
+    log_.announce("enqueue with a lost commit reply @ 1");
     enqueue_jobs(*store, jobs_of("walk", 1));
     EXPECT_EQ(proxy.fired(), 1u);
   }
 
-  // To another server than before: all leases end there.
-  void come_elsewhere(const std::string& database) {
+  // Changes the server identity, so that the store expires all leases.
+  void change_server(const std::string& database) {
     log_.announce("");
     FaultProxy proxy(log_.port());
     const auto store = open(proxy.url(database));
     enqueue_jobs(*store, jobs_of("walk", 1));
-    PgClient hand = client(database);
+    PgClient admin = client(database);
     const std::string leases =
         "SELECT (SELECT count(*) FROM latchkey.states WHERE status = 1 AND lease_until > 1e3 * extract(epoch FROM "
         "now())) + (SELECT count(*) FROM latchkey.blocks WHERE session IS NOT NULL AND lease_until > 1e3 * extract("
         "epoch FROM now()))";
-    const std::string leased = hand.ask_one(leases);
-    hand.execute("UPDATE latchkey.place SET timeline = '00000000'");
+    const std::string leased = admin.ask_one(leases);
+    admin.execute("UPDATE latchkey.place SET timeline = '00000000'");
     proxy.cut_all();
-    log_.announce("end all leases @ " + leased);
+    log_.announce("expire all leases @ " + leased);
     enqueue_jobs(*store, jobs_of("walk", 1));
     EXPECT_NE(leased, "0");
-    EXPECT_EQ(hand.ask_one(leases), "0");
+    EXPECT_EQ(admin.ask_one(leases), "0");
   }
 
-  // Fails for every plan that is not good; what was seen.
-  std::set<std::string> judge(const std::string& where, const std::vector<SeenPlan>& plans);
+  // Fails the test for every plan that reads too much. Returns the observed kinds of statements.
+  std::set<std::string> judge(const std::string& where, const std::vector<QueryPlan>& plans);
 
   void make_filled();
-  static void SetUpTestSuite() { suite_log_ = std::make_unique<PlanLog>(); }
+  static void SetUpTestSuite() { suite_log_ = std::make_unique<QueryPlanLog>(); }
   static void TearDownTestSuite() { suite_log_.reset(); }
 
   SystemClock clock_;
   SystemRandom random_;
-  PlanLog& log_ = *suite_log_;
+  QueryPlanLog& log_ = *suite_log_;
 
  private:
-  static inline std::unique_ptr<PlanLog> suite_log_;
+  static inline std::unique_ptr<QueryPlanLog> suite_log_;
   static inline bool is_filled_ = false;
 };
 
-// Lists for people that walk the heads of a tenant until the page is full: an index for them would cost every insert
-// more than they are worth (ADR 0015). Their joins and scans are judged all the same.
-bool is_walk(const std::string& step) { return step.starts_with("list a key") || step.starts_with("list since"); }
+// Some lists scan a tenant's heads until the page is full: an index for them would cost more at every insert than it
+// saves (ADR 0015). Only their joins and scans are checked.
+bool is_scan(const std::string& step) { return step.starts_with("list a key") || step.starts_with("list since"); }
 
 struct Most {
   int times = 0;
   double rows = 0, pages = 0;
 };
 
-std::set<std::string> Plans::judge(const std::string& where, const std::vector<SeenPlan>& plans) {
+std::set<std::string> QueryPlans::judge(const std::string& where, const std::vector<QueryPlan>& plans) {
   std::map<std::string, std::string> names;
   std::map<std::string, Most> seen;
-  std::set<std::string> complaints;
-  for (const SeenPlan& plan : plans) {
+  std::set<std::string> problems;
+  for (const QueryPlan& plan : plans) {
     if (plan.step.empty() || plan.sql.find("latchkey.") == std::string::npos) continue;
     std::string& name = names[plan.sql];
-    if (name.empty()) name = name_of(plan.sql);
+    if (name.empty()) name = statement_kind(plan.sql);
     Most& most = seen[name];
     most.times += 1;
     most.rows = std::max(most.rows, plan.rows);
     most.pages = std::max(most.pages, plan.pages);
-    const auto complain = [&](const std::string& what) {
-      complaints.insert(where + ": " + name + " (" + plan.step + "): " + what + "\n    " + plan.sql + plan.outline);
+    const auto report = [&](const std::string& what) {
+      problems.insert(where + ": " + name + " (" + plan.step + "): " + what + "\n    " + plan.sql + plan.outline);
     };
     for (const std::string& join : plan.joins)
-      if (join != "Nested Loop") complain(join);
-    for (const PlanScan& scan : plan.scans)
-      if (scan.node == "Seq Scan" && kBig.contains(scan.table)) complain("reads all of " + scan.table);
-    const double asked = asked_in(plan.step);
-    if (is_walk(plan.step)) continue;
-    if (plan.rows > kRowsMore + kRowsPerRun * asked)
-      complain("reads " + std::to_string(static_cast<long>(plan.rows)) + " rows");
-    // What is read of the catalogue for the first time counts too: only who reads rows is held to this.
-    if (!plan.scans.empty() && plan.pages > kPagesMore + kPagesPerRun * asked)
-      complain("touches " + std::to_string(static_cast<long>(plan.pages)) + " pages");
+      if (join != "Nested Loop") report(join);
+    for (const QueryPlanScan& scan : plan.scans)
+      if (scan.node == "Seq Scan" && kBig.contains(scan.table)) report("reads all of " + scan.table);
+    const double runs_max = runs_max_of(plan.step);
+    if (is_scan(plan.step)) continue;
+    if (plan.rows > kRowsMore + kRowsPerRun * runs_max)
+      report("reads " + std::to_string(static_cast<long>(plan.rows)) + " rows");
+    // The first reads of the catalogue count, too, so statements without scans have no page limit.
+    if (!plan.scans.empty() && plan.pages > kPagesMore + kPagesPerRun * runs_max)
+      report("accesses " + std::to_string(static_cast<long>(plan.pages)) + " pages");
   }
   std::cout << where << ": times, rows, pages at most\n";
   for (const auto& [name, most] : seen)
     std::cout << "  " << most.times << "\t" << most.rows << "\t" << most.pages << "\t" << name << "\n";
-  for (const std::string& complaint : complaints) ADD_FAILURE() << complaint;
+  for (const std::string& problem : problems) ADD_FAILURE() << problem;
   std::set<std::string> all;
   for (const auto& [name, most] : seen) all.insert(name);
   return all;
 }
 
-// Thousands of runs in every place, never analysed; others are copies of it.
-void Plans::make_filled() {
+// Creates the template database: thousands of runs in every table, without ANALYZE.
+void QueryPlans::make_filled() {
   if (std::exchange(is_filled_, true)) return;
   make("history");
-  fill("history", [](PlanFiller& filler) { filler.fill_history(kRows); });
+  fill("history", [](TableFiller& filler) { filler.fill_history(kRows); });
   fill_rest("history");
   make("filled", "history");
-  fill("filled", [](PlanFiller& filler) { filler.fill_blocks(kRows); });
+  fill("filled", [](TableFiller& filler) { filler.fill_blocks(kRows); });
 }
 
-TEST_F(Plans, OfTablesThatWereNeverAnalysed) {
+TEST_F(QueryPlans, UseIndexesWithoutAnalyze) {
   make_filled();
   make("fresh", "filled");
   ASSERT_EQ(client("fresh").ask_one("SELECT count(*) FROM pg_class WHERE relnamespace = 'latchkey'::regnamespace AND "
@@ -197,34 +198,34 @@ TEST_F(Plans, OfTablesThatWereNeverAnalysed) {
   check("fresh");
 }
 
-TEST_F(Plans, OfTablesThatWereAnalysed) {
+TEST_F(QueryPlans, UseIndexesAfterAnalyze) {
   make_filled();
   make("analysed", "filled");
   client("analysed").execute("ANALYZE");
   check("analysed");
 }
 
-// What ANALYZE finds while somebody's snapshot keeps every dead row: a few live ones in thousands of pages.
-TEST_F(Plans, OfAHotTableThatSeemsEmpty) {
+// ANALYZE runs while an old snapshot protects dead rows: it finds few live rows in thousands of pages.
+TEST_F(QueryPlans, UseIndexesOnBloatedTable) {
   make_filled();
   make("bloated", "history");
   PgClient reader = client("bloated");
   reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.job_runs");
-  fill("bloated", [](PlanFiller& filler) { filler.churn_blocks(kRows); });
-  PgClient hand = client("bloated");
-  hand.execute("VACUUM latchkey.blocks");
-  hand.execute("ANALYZE latchkey.blocks");
-  EXPECT_LE(std::stod(hand.ask_one("SELECT reltuples FROM pg_class WHERE oid = 'latchkey.blocks'::regclass")), 10);
-  EXPECT_GE(std::stod(hand.ask_one("SELECT relpages FROM pg_class WHERE oid = 'latchkey.blocks'::regclass")), 200);
+  fill("bloated", [](TableFiller& filler) { filler.churn_blocks(kRows); });
+  PgClient admin = client("bloated");
+  admin.execute("VACUUM latchkey.blocks");
+  admin.execute("ANALYZE latchkey.blocks");
+  EXPECT_LE(std::stod(admin.ask_one("SELECT reltuples FROM pg_class WHERE oid = 'latchkey.blocks'::regclass")), 10);
+  EXPECT_GE(std::stod(admin.ask_one("SELECT relpages FROM pg_class WHERE oid = 'latchkey.blocks'::regclass")), 200);
   reader.execute("COMMIT");
-  hand.execute("VACUUM (TRUNCATE false) latchkey.blocks");
+  admin.execute("VACUUM (TRUNCATE false) latchkey.blocks");
   check("bloated");
 }
 
-TEST_F(Plans, OfTablesThatGrewAHundredfold) {
+TEST_F(QueryPlans, UseIndexesAfterHundredfoldGrowth) {
   make("grown");
   const auto fill_both = [&](int count) {
-    fill("grown", [&](PlanFiller& filler) {
+    fill("grown", [&](TableFiller& filler) {
       filler.fill_history(count);
       filler.fill_blocks(count);
     });
@@ -236,8 +237,8 @@ TEST_F(Plans, OfTablesThatGrewAHundredfold) {
   check("grown");
 }
 
-// A session keeps the plans of the functions that it has called: these were made when there was nothing.
-TEST_F(Plans, OfFunctionsThatWereFirstCalledOnEmptyTables) {
+// A session caches the plans of the functions that it has called. These plans were made on empty tables.
+TEST_F(QueryPlans, SqlFunctionsUseIndexesAfterGrowth) {
   make("functions");
   const auto store = open(log_.quiet_url("functions"));
   PgClient session(log_.url("functions"));
@@ -273,7 +274,7 @@ TEST_F(Plans, OfFunctionsThatWereFirstCalledOnEmptyTables) {
     call("begin_run", "('sql', " + key + ")");
     call("enqueue", "('sqljob', " + key + ")");
     call("enqueue", "('sqljob', " + key + ")");
-    // One in the middle of a block.
+    // A job in the middle of a block.
     const std::string block = "b" + std::to_string(keys) + ".";
     enqueue_jobs(*store, jobs_of("block", 9, block));
     const auto taken = take_jobs(*store, {"block"}, 9);
@@ -283,7 +284,7 @@ TEST_F(Plans, OfFunctionsThatWereFirstCalledOnEmptyTables) {
                              std::to_string(static_cast<std::uint64_t>(taken[4].fence)) + ", 'done')");
   };
   for (int i = 0; i < 12; ++i) call_all();
-  PlanFiller filler(*store);
+  TableFiller filler(*store);
   filler.fill_history(kRows / 4);
   filler.fill_blocks(kRows / 4);
   fill_rest("functions");

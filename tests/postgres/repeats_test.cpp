@@ -1,10 +1,10 @@
-// What changes nothing is answered from what is committed: a repeat does not wait until somebody else's job is, nor
-// is it said twice when that fails.
+// Replies without a change depend on committed data only: a repeat does not wait for another job's commit, and gets one
+// reply if that commit fails.
 #include <future>
 
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_stores.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -15,18 +15,18 @@ class PostgresRepeats : public PostgresStores {
  protected:
   using Replies = Result<std::vector<EnqueueReply>>;
 
-  // Counts how often it is told.
-  struct Ear {
-    std::promise<Replies> told;
-    std::future<Replies> answer = told.get_future();
+  // Receives the reply of a call and counts its replies.
+  struct ReplyProbe {
+    std::promise<Replies> promise;
+    std::future<Replies> answer = promise.get_future();
     std::atomic<int> times{0};
 
     Done<std::vector<EnqueueReply>> done() {
       return [this](Replies replies) {
-        if (times++ == 0) told.set_value(std::move(replies));
+        if (times++ == 0) promise.set_value(std::move(replies));
       };
     }
-    // Once; its run, and whether that stood already.
+    // The run's id, and whether the request was a duplicate. Call it once.
     std::pair<RunId, bool> get() {
       const auto reply = std::get<Enqueued>(answer.get().value().front());
       return {reply.run.id(), reply.duplicate};
@@ -43,11 +43,11 @@ class PostgresRepeats : public PostgresStores {
     return request;
   }
   RunId enqueue(const std::string& key) {
-    Ear ear;
+    ReplyProbe ear;
     store_->enqueue({job(key)}, ear.done());
     return ear.get().first;
   }
-  // What is sent within is one batch: it comes while the store's only lane is telling of one before.
+  // The requests of `send` share a batch: `send` runs in a callback of the store's only writer.
   void in_one_batch(ConnectionFault fault, const std::function<void()>& send, const std::string& before = "before") {
     std::promise<void> sent;
     store_->enqueue({job(before)}, [&](Replies replies) {
@@ -58,7 +58,7 @@ class PostgresRepeats : public PostgresStores {
     });
     sent.get_future().wait();
   }
-  void enqueue_together(const std::string& one, Ear& first, const std::string& other, Ear& second,
+  void enqueue_together(const std::string& one, ReplyProbe& first, const std::string& other, ReplyProbe& second,
                         ConnectionFault fault, const std::string& before = "before") {
     in_one_batch(
         fault,
@@ -79,13 +79,13 @@ class PostgresRepeats : public PostgresStores {
   std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.writers = 1, .reply_max = 20s});
 };
 
-TEST_F(PostgresRepeats, DoNotWaitForAnothersCommit) {
+TEST_F(PostgresRepeats, ReplyDoesNotWaitForOtherCommits) {
   const RunId old = enqueue("old");
-  Ear fresh, repeat;
-  enqueue_together("new", fresh, "old", repeat, {.at = FaultAt::commit_answered, .how = FaultHow::swallow});
+  ReplyProbe fresh, repeat;
+  enqueue_together("new", fresh, "old", repeat, {.at = FaultAt::commit_reply, .how = FaultHow::blackhole});
   ASSERT_TRUE(repeat.has_answer(10s));
   EXPECT_EQ(repeat.get(), std::pair(old, true));
-  while (proxy_.fired() == 0) ASSERT_FALSE(fresh.has_answer(1ms)) << "its commit is not known";
+  while (proxy_.fired() == 0) ASSERT_FALSE(fresh.has_answer(1ms)) << "the commit is unknown";
   proxy_.cut_all();
   ASSERT_TRUE(fresh.has_answer(20s));
   EXPECT_FALSE(fresh.get().second);
@@ -94,10 +94,10 @@ TEST_F(PostgresRepeats, DoNotWaitForAnothersCommit) {
   EXPECT_EQ(fresh.times + repeat.times, 2);
 }
 
-// A repeat of what the same batch makes knows nothing that is committed.
-TEST_F(PostgresRepeats, OfWhatIsNotCommittedYetWaitForIt) {
-  Ear fresh, repeat;
-  enqueue_together("new", fresh, "new", repeat, {.at = FaultAt::commit_answered, .how = FaultHow::swallow});
+// The batch creates the run that it repeats, so the reply does not depend on committed data only.
+TEST_F(PostgresRepeats, RepeatOfUncommittedRunWaits) {
+  ReplyProbe fresh, repeat;
+  enqueue_together("new", fresh, "new", repeat, {.at = FaultAt::commit_reply, .how = FaultHow::blackhole});
   while (proxy_.fired() == 0) ASSERT_FALSE(repeat.has_answer(1ms));
   EXPECT_FALSE(repeat.has_answer(100ms));
   proxy_.cut_all();
@@ -106,12 +106,13 @@ TEST_F(PostgresRepeats, OfWhatIsNotCommittedYetWaitForIt) {
   EXPECT_EQ(runs(), "2");
 }
 
-TEST_F(PostgresRepeats, AreToldOnceWhateverBecomesOfTheBatch) {
+TEST_F(PostgresRepeats, OneReplyAlsoIfTheBatchFails) {
   const RunId old = enqueue("old");
   int nth = 0;
-  for (const FaultAt at : {FaultAt::flight_asked, FaultAt::commit_asked, FaultAt::commit_answered, FaultAt::trip_asked})
+  for (const FaultAt at :
+       {FaultAt::flight_request, FaultAt::commit_request, FaultAt::commit_reply, FaultAt::trip_request})
     for (const FaultHow how : {FaultHow::close, FaultHow::reset}) {
-      Ear fresh, repeat;
+      ReplyProbe fresh, repeat;
       ++nth;
       enqueue_together("new" + std::to_string(nth), fresh, "old", repeat, {.at = at, .how = how},
                        "before" + std::to_string(nth));
@@ -125,24 +126,24 @@ TEST_F(PostgresRepeats, AreToldOnceWhateverBecomesOfTheBatch) {
   EXPECT_EQ(runs(), std::to_string(3 * nth + 1));
 }
 
-// The one before is a repeat, too: the fault strikes a batch of which nothing is left to be answered.
-TEST_F(PostgresRepeats, OfWhichABatchConsistsAreToldThoughItFails) {
+// The earlier call is a repeat, too: the fault occurs in a batch that has sent all its replies.
+TEST_F(PostgresRepeats, RepeatsGetRepliesIfTheirBatchFails) {
   const RunId old = enqueue("old");
   for (const FaultHow how : {FaultHow::close, FaultHow::reset}) {
-    Ear fresh, repeat;
-    enqueue_together("new", fresh, "old", repeat, {.at = FaultAt::commit_asked, .how = how}, "old");
+    ReplyProbe fresh, repeat;
+    enqueue_together("new", fresh, "old", repeat, {.at = FaultAt::commit_request, .how = how}, "old");
     EXPECT_EQ(repeat.get(), std::pair(old, true));
-    EXPECT_EQ(fresh.get().second, how == FaultHow::reset) << "the second time it is there";
+    EXPECT_EQ(fresh.get().second, how == FaultHow::reset) << "the run exists in the second round";
   }
   EXPECT_EQ(proxy_.fired(), 2u);
   EXPECT_EQ(runs(), "2");
 }
 
-// The second asks for another key first, and so comes to its own when the first has been written.
-TEST_F(PostgresRepeats, OfWhatWasWrittenARoundBeforeWaitForItsCommit) {
+// The second claim checks an earlier key first, so it reaches its own key in a later round than the first claim.
+TEST_F(PostgresRepeats, RepeatOfEarlierRoundWaits) {
   std::promise<Result<ClaimReply>> first, second;
   auto answer = second.get_future();
-  in_one_batch({.at = FaultAt::commit_answered, .how = FaultHow::swallow}, [&] {
+  in_one_batch({.at = FaultAt::commit_reply, .how = FaultHow::blackhole}, [&] {
     store_->claim(claim("k", 1), [&](Result<ClaimReply> reply) { first.set_value(std::move(reply)); });
     ClaimRequest other = claim("k", 2);
     other.key_before = "earlier";

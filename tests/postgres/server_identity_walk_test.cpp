@@ -1,6 +1,6 @@
-// Another server than before, which has not all that the last one promised: who comes to it first makes fences and ids
-// jump and ends the leases. Cut about every COMMIT of that and of what follows, alone and with another store that comes
-// at the same time.
+// The server identity changes, and the new server may lack the last commits: the first store that connects advances the
+// sequences of fences and ids, and expires all leases. The fault walk cuts every COMMIT of that and of the next calls,
+// with one store and with two at the same time.
 #include <gmock/gmock.h>
 
 #include <future>
@@ -11,7 +11,7 @@
 namespace latchkey {
 namespace {
 
-class PostgresPlaceWalk : public PgWalk {
+class ServerIdentityWalk : public PgWalk {
  protected:
   static std::future<ClaimReply> ask(Store& store, const std::string& key) {
     return std::async(std::launch::async, [&store, key] { return Verbs(store).claim(a_claim(key)); });
@@ -19,31 +19,31 @@ class PostgresPlaceWalk : public PgWalk {
   static std::vector<Taken> take(Store& store) {
     return Verbs(store).take({.functions = {"f"}, .limit = 5, .session = id_of(5), .lease = 1h});
   }
-  // By what another server is known: a standby that was promoted has another timeline, a backup that was restored into
-  // a new cluster another system identifier.
+  // The differences of a new server: a promoted standby has another timeline, and a backup that was restored into a new
+  // cluster has another system identifier.
   static constexpr const char* kDiffers[] = {"timeline = '00000000'", "system = '1'"};
-  // The fences and ids that were drawn last are not known here any more.
-  void go_elsewhere(const std::string& differs) {
-    hand_.execute("UPDATE latchkey.place SET " + differs +
-                  "; SELECT setval('latchkey.fences', 1, false); SELECT setval('latchkey.counters', 1, false)");
+  // Simulates a new server: resets the sequences of fences and ids, and cuts all connections.
+  void change_server(const std::string& differs) {
+    admin_.execute("UPDATE latchkey.place SET " + differs +
+                   "; SELECT setval('latchkey.fences', 1, false); SELECT setval('latchkey.counters', 1, false)");
     proxy_.cut_all();
-    calm_.cut_all();
+    second_proxy_.cut_all();
   }
-  void tell(std::uint64_t n, Company company, const std::string& differs);
+  void play(std::uint64_t n, OtherStore other, const std::string& differs);
 
-  FaultProxy calm_{PgServer::instance().port()};
+  FaultProxy second_proxy_{PgServer::instance().port()};
 };
 
-INSTANTIATE_TEST_SUITE_P(Of, PostgresPlaceWalk, testing::ValuesIn(PgWalk::kinds()), PgWalk::name);
+INSTANTIATE_TEST_SUITE_P(Of, ServerIdentityWalk, testing::ValuesIn(PgWalk::kinds()), PgWalk::name);
 
-void PostgresPlaceWalk::tell(std::uint64_t n, Company company, const std::string& differs) {
+void ServerIdentityWalk::play(std::uint64_t n, OtherStore other, const std::string& differs) {
   ManualClock clock{kNoon};
   empty();
-  const auto one = open_hasty(proxy_.url(database()), {.writers = 1, .clock = &clock});
-  const auto two = open_hasty(calm_.url(database()), {.writers = 1, .clock = &clock});
-  ClaimRequest held = a_claim("held");
-  held.lease = 1h;
-  const Won before = std::get<Won>(Verbs(*one).claim(held));
+  const auto one = open_fast(proxy_.url(database()), {.writers = 1, .clock = &clock});
+  const auto two = open_fast(second_proxy_.url(database()), {.writers = 1, .clock = &clock});
+  ClaimRequest leased = a_claim("leased");
+  leased.lease = 1h;
+  const Won before = std::get<Won>(Verbs(*one).claim(leased));
   ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*two).claim(a_claim("of two"))));
   Verbs(*one).enqueue_all({3, EnqueueRequest{.function = "f"}});
   const auto taken = take(*one);
@@ -51,21 +51,21 @@ void PostgresPlaceWalk::tell(std::uint64_t n, Company company, const std::string
   Fence last = before.fence;
   for (const Taken& each : taken) last = std::max(last, each.fence);
 
-  go_elsewhere(differs);
+  change_server(differs);
   arm(n);
   std::future<ClaimReply> beside;
-  if (company == Company::another) beside = ask(*two, "new of two");
+  if (other == OtherStore::present) beside = ask(*two, "new of two");
   std::set<Fence> fences;
   const auto win = [&](const ClaimReply& reply) {
     const auto* won = std::get_if<Won>(&reply);
-    ASSERT_TRUE(won) << "a lease by another's word is none, and a new key is free";
-    EXPECT_GT(won->fence, last) << "drawn before";
-    EXPECT_TRUE(fences.insert(won->fence).second) << "drawn twice";
+    ASSERT_TRUE(won) << "a lease of the old server is still valid";
+    EXPECT_GT(won->fence, last) << "the old server has drawn this fence";
+    EXPECT_TRUE(fences.insert(won->fence).second) << "the fence was drawn twice";
   };
-  win(Verbs(*one).claim(held));
+  win(Verbs(*one).claim(leased));
   if (beside.valid()) win(beside.get());
   EXPECT_EQ(code_of(Verbs(*one).settle({{}, before.run.id(), before.fence, Complete{"r", {}}})), Code::LEASE_LOST);
-  EXPECT_EQ(Verbs(*one).sweep().changed, 3u) << "the jobs' leases are over too";
+  EXPECT_EQ(Verbs(*one).sweep().changed, 3u) << "the jobs' leases did not expire";
   const auto again = take(*one);
   EXPECT_EQ(again.size(), 3u);
   for (const Taken& each : again) {
@@ -74,19 +74,20 @@ void PostgresPlaceWalk::tell(std::uint64_t n, Company company, const std::string
     EXPECT_TRUE(fences.insert(each.fence).second);
   }
   win(Verbs(*two).claim(a_claim("the last")));
-  // A jump that was not committed stays: sequences do not go back.
-  EXPECT_THAT(hand_.ask_one("SELECT last_value / 100000000000 FROM latchkey.fences"), testing::AnyOf("1", "2"));
-  EXPECT_EQ(hand_.ask_one("SELECT system || ' ' || timeline FROM latchkey.place"),
-            hand_.ask_one("SELECT system_identifier || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM "
-                          "pg_control_system()"));
-  EXPECT_EQ(hand_.ask_one("SELECT count(*) FROM latchkey.runs"), company == Company::another ? "7" : "6");
+  // A rollback does not reset sequences, so the sequence may have advanced twice.
+  EXPECT_THAT(admin_.ask_one("SELECT last_value / 100000000000 FROM latchkey.fences"), testing::AnyOf("1", "2"));
+  EXPECT_EQ(
+      admin_.ask_one("SELECT system || ' ' || timeline FROM latchkey.place"),
+      admin_.ask_one("SELECT system_identifier || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) FROM "
+                     "pg_control_system()"));
+  EXPECT_EQ(admin_.ask_one("SELECT count(*) FROM latchkey.runs"), other == OtherStore::present ? "7" : "6");
 }
 
-TEST_P(PostgresPlaceWalk, FencesJumpAndLeasesEnd) {
-  // At each COMMIT one of the two differs; the other one where there is company.
+TEST_P(ServerIdentityWalk, FencesJumpAndLeasesExpire) {
+  // The walk alternates the two differences, in the opposite order with two stores.
   std::uint64_t first = 0;
-  for (const Company company : {Company::none, Company::another}) {
-    EXPECT_GT(walk([&](std::uint64_t n) { tell(n, company, kDiffers[(n + first) % 2]); }, 1), 3u);
+  for (const OtherStore other : {OtherStore::none, OtherStore::present}) {
+    EXPECT_GT(walk([&](std::uint64_t n) { play(n, other, kDiffers[(n + first) % 2]); }, 1), 3u);
     first += 1;
   }
 }

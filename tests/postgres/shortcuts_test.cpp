@@ -1,13 +1,13 @@
-// What the store does not look at each time, and that it is right all the same: jobs before its mark, keys that it
-// takes to be new; and what it keeps for itself, for a while.
+// The store's optimizations do not change its replies: it does not scan jobs before its mark, assumes that keys are
+// new, and caches ids and prepared statements.
 #include <atomic>
 #include <thread>
 
 #include "conformance/store_test.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_cluster.hpp"
 #include "support/postgres/pg_stores.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
@@ -17,19 +17,19 @@ class PostgresShortcuts : public PostgresStores {
   static EnqueueRequest job(std::string input) { return {.function = "f", .input = std::move(input)}; }
 };
 
-// One host's batch is under way for seconds: due when it was begun, seen when it commits. The others have gone on
-// to jobs that are due later. They look from their mark, and at all there is once a second.
-TEST_F(PostgresShortcuts, AJobCommittedBehindTheMarkIsTakenWithinAMoment) {
+// One store's batch takes seconds. Its job is due before the batch commits, and the other store has taken later jobs
+// and advanced its mark. A store scans from its mark, and scans all jobs once a second.
+TEST_F(PostgresShortcuts, LateCommittedJobIsTakenSoon) {
   FaultProxy proxy(PgServer::instance().port());
   auto slow = open(proxy.url(database()), {.writers = 1});
   auto store = open(url());
-  Verbs(*slow).enqueue(job("first"));  // its connection is open
+  Verbs(*slow).enqueue(job("first"));  // opens the connection
   proxy.slow_all(1s);
-  std::promise<Duration> kept;
-  auto late = kept.get_future();
+  std::promise<Duration> committed;
+  auto late = committed.get_future();
   std::jthread caller([&] {
     Verbs(*slow).enqueue(job("late"));
-    kept.set_value(clock_.elapsed());
+    committed.set_value(clock_.elapsed());
   });
   std::optional<Duration> taken_at;
   int others = 0;
@@ -44,16 +44,16 @@ TEST_F(PostgresShortcuts, AJobCommittedBehindTheMarkIsTakenWithinAMoment) {
     }
     Verbs(*store).settle_all(settles);
   }
-  ASSERT_TRUE(taken_at) << "it was lost";
-  EXPECT_GT(others, 10) << "the test did not test: nobody went on";
-  // The caller hears of its commit a second after it happened. Who looks from the mark only never finds it.
+  ASSERT_TRUE(taken_at) << "the job was lost";
+  EXPECT_GT(others, 10) << "the other store took too few jobs";
+  // The reply to the commit is delayed by a second. A scan from the mark alone would never find the job.
   EXPECT_LT(*taken_at, late.get() + 5s);
   proxy.slow_all(0s);
 }
 
-// Counters are drawn ahead, for all lanes. Two calls that each find enough of them, and together do not: the later one
-// draws more, and not only as many as it lacked when it had used up the others.
-TEST_F(PostgresShortcuts, CountersThatAnotherLaneTookAreDrawnAnew) {
+// The store draws ids in advance, for all writers. Each of two calls finds enough ids, but there are not enough for
+// both: the later call draws enough for itself.
+TEST_F(PostgresShortcuts, IdsUsedByOtherWriterAreRedrawn) {
   FaultProxy proxy(PgServer::instance().port());
   auto store = open(proxy.url(database()), {.writers = 2});
   const auto enqueue = [&](std::size_t count) {
@@ -65,27 +65,27 @@ TEST_F(PostgresShortcuts, CountersThatAnotherLaneTookAreDrawnAnew) {
     });
     return answer;
   };
-  for (auto& answer : {enqueue(1), enqueue(1)}) answer.wait();  // both connections are open
+  for (auto& answer : {enqueue(1), enqueue(1)}) answer.wait();  // opens both connections
   const auto drawn = [&] { return std::stoul(PgClient(url()).ask_one("SELECT last_value FROM latchkey.counters")); };
   const std::size_t before = drawn(), left = before + 999 - 2;
   proxy.slow_all(300ms);
   auto first = enqueue(left * 3 / 5);
-  // The first is at the server, and its answer on the way: now the second looks what there is.
+  // The second call reads the number of ids while the first one's reply is delayed.
   PgClient observer(url());
   const char* const is_there =
       "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'";
-  ASSERT_TRUE(comes_true([&] { return observer.ask_one(is_there) == "t"; }));
+  ASSERT_TRUE(wait_until([&] { return observer.ask_one(is_there) == "t"; }));
   auto second = enqueue(left * 3 / 5);
   EXPECT_EQ(first.get(), left * 3 / 5);
-  ASSERT_EQ(second.wait_for(kPatience), std::future_status::ready) << "it goes round for ever";
+  ASSERT_EQ(second.wait_for(kPatience), std::future_status::ready) << "the batch repeats forever";
   EXPECT_EQ(second.get(), left * 3 / 5);
-  EXPECT_GT(drawn(), before) << "the test did not test";
+  EXPECT_GT(drawn(), before) << "no ids were drawn";
   proxy.slow_all(0ms);
 }
 
-// As behind a pooler that was not recognised: the session knows none of the statements that a lane has named. All lanes
-// ask plainly then.
-TEST_F(PostgresShortcuts, StatementsThatASessionHasForgottenAreAskedPlainly) {
+// Simulates an undetected pooler: the session has lost a writer's prepared statements. All writers then stop using
+// prepared statements.
+TEST_F(PostgresShortcuts, LostPreparedStatementsAreNotUsed) {
   auto store = open(url(), {.coalesce_below = 0});
   const auto claim_at_once = [&](const std::string& name) {
     std::vector<std::jthread> callers;
@@ -97,18 +97,18 @@ TEST_F(PostgresShortcuts, StatementsThatASessionHasForgottenAreAskedPlainly) {
     callers.clear();
     return won.load();
   };
-  EXPECT_EQ(claim_at_once("before"), 20) << "every lane has named some";
-  PgClient hand(url());
-  hand.execute(
+  EXPECT_EQ(claim_at_once("before"), 20) << "every writer has prepared statements";
+  PgClient admin(url());
+  admin.execute(
       "CREATE FUNCTION public.forget() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN DEALLOCATE ALL; RETURN NEW; END $$;"
       "CREATE TRIGGER forget AFTER INSERT ON latchkey.batches FOR EACH ROW EXECUTE FUNCTION public.forget()");
   for (int round = 0; round < 10; ++round) EXPECT_EQ(claim_at_once(std::to_string(round) + "."), 20);
-  EXPECT_EQ(hand.ask_one("SELECT count(*) FROM latchkey.runs"), "220");
+  EXPECT_EQ(admin.ask_one("SELECT count(*) FROM latchkey.runs"), "220");
 }
 
-// After so many batches without a known key they are not looked for. The server's log says where the index had to
-// judge.
-TEST_F(PostgresShortcuts, AKeyThatIsTakenToBeNewIsAnsweredTruly) {
+// After many batches without an existing key, the store assumes that keys are new and does not search them. The
+// server's log shows each unique violation.
+TEST_F(PostgresShortcuts, KeyWronglyAssumedNewIsDuplicate) {
   PgCluster server;
   auto store = open(server.url(), {.writers = 1}), other = open(server.url());
   const auto collisions = [&] {
@@ -117,7 +117,7 @@ TEST_F(PostgresShortcuts, AKeyThatIsTakenToBeNewIsAnsweredTruly) {
     for (std::size_t at = 0; (at = log.find("duplicate key value", at)) != std::string::npos; ++at) ++count;
     return count;
   };
-  const auto meet = [&](const std::string& key) {
+  const auto repeat = [&](const std::string& key) {
     const auto first = std::get<Enqueued>(Verbs(*other).enqueue(a_job(key)));
     EXPECT_FALSE(first.duplicate);
     const auto again = std::get<Enqueued>(Verbs(*store).enqueue(a_job(key)));
@@ -127,16 +127,16 @@ TEST_F(PostgresShortcuts, AKeyThatIsTakenToBeNewIsAnsweredTruly) {
     unlike.fingerprint = kOther;
     EXPECT_TRUE(std::holds_alternative<Mismatch>(Verbs(*store).enqueue(unlike)));
   };
-  meet("known at once");
-  EXPECT_EQ(collisions(), 0) << "it was looked for";
+  repeat("searched");
+  EXPECT_EQ(collisions(), 0) << "the store did not search the key";
   for (int i = 0; i < 150; ++i)
     EXPECT_FALSE(std::get<Enqueued>(Verbs(*store).enqueue(a_job("new" + std::to_string(i)))).duplicate);
-  meet("taken to be new");
-  EXPECT_EQ(collisions(), 1) << "the test did not test";
-  meet("looked for again");
-  EXPECT_EQ(collisions(), 1) << "trust is gone for a while";
+  repeat("assumed new");
+  EXPECT_EQ(collisions(), 1) << "the store did not assume a new key";
+  repeat("searched again");
+  EXPECT_EQ(collisions(), 1) << "the store did not search after a unique violation";
 
-  // Beside new ones in one call, and twice in it.
+  // A call with existing keys, new keys, and one key twice.
   for (int i = 150; i < 300; ++i) Verbs(*store).enqueue(a_job("new" + std::to_string(i)));
   const auto replies =
       Verbs(*store).enqueue_all({a_job("new7"), a_job("really new"), a_job("really new"), a_job("new8")});
@@ -149,7 +149,7 @@ TEST_F(PostgresShortcuts, AKeyThatIsTakenToBeNewIsAnsweredTruly) {
   other.reset();
 }
 
-TEST_F(PostgresShortcuts, NamesOfBatchesArePurgedAfterAWhile) {
+TEST_F(PostgresShortcuts, OldBatchNamesArePurged) {
   ManualClock clock(clock_.now());
   auto store = open(url(), {.clock = &clock});
   PgClient session(url());
@@ -157,18 +157,18 @@ TEST_F(PostgresShortcuts, NamesOfBatchesArePurgedAfterAWhile) {
   for (int i = 0; i < 30; ++i) Verbs(*store).claim(a_claim("old" + std::to_string(i)));
   EXPECT_EQ(count(), 30);
   Verbs(*store).purge();
-  EXPECT_GE(count(), 30) << "one may still be asked for";
+  EXPECT_GE(count(), 30) << "a recent batch name was purged";
   clock.advance(2h);
   Verbs(*store).claim(a_claim("new"));
   const int before = count();
   Verbs(*store).purge();
   EXPECT_GE(before, 31);
-  EXPECT_LE(count(), 2) << "the new one's, and that of the purge itself";
+  EXPECT_LE(count(), 2) << "more than the new batch and the purge itself";
   store.reset();
 }
 
-// Rows show a tenant's UUID, found by its name: kept by the batch that first meets it, in whatever way.
-TEST_F(PostgresShortcuts, TenantsOfBatchesAreKnownToTheViews) {
+// The views show a tenant's UUID, which they find by name. The first batch that uses a tenant inserts its name.
+TEST_F(PostgresShortcuts, ViewsShowTenantsOfBatches) {
   auto store = open(url());
   const std::string own = "0190c8f5-5d2c-7c6b-9a52-0123456789ab";
   Verbs(*store).claim(a_claim("k", "acme"));

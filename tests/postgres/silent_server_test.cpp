@@ -1,5 +1,5 @@
-// A server that says nothing any more, while reads are asked for: each is answered within the store's limit, whether it
-// had a connection already or waits for one.
+// Reads from a server that does not respond: each read fails within the store's limit, on an open connection and while
+// it waits for one.
 #include <functional>
 
 #include "conformance/store_test.hpp"
@@ -10,7 +10,7 @@ namespace latchkey {
 namespace {
 
 constexpr Duration kLimit = 500ms;
-// Where nothing ends it, it waits for ever.
+// Allows for a busy machine; a read without a limit would wait forever.
 constexpr Duration kSlack = 10s;
 
 using Read = std::function<std::optional<Error>(Store&)>;
@@ -41,25 +41,25 @@ const std::vector<NamedRead>& reads() {
   return all;
 }
 
-class PostgresSilence : public PostgresStores {
+class SilentServer : public PostgresStores {
  protected:
-  ~PostgresSilence() override {
-    proxy_.cut_all();  // a store that waits for ever can be closed then
+  ~SilentServer() override {
+    proxy_.cut_all();  // so that a store that waits forever can be closed
   }
-  // A read that is asked for by a thread of its own, and how long it took.
-  struct Asked {
+  // The result and the duration of a read on its own thread.
+  struct TimedRead {
     std::optional<Error> error;
-    Duration took{};
+    Duration duration{};
   };
-  std::future<Asked> ask(const Read& read) {
+  std::future<TimedRead> ask(const Read& read) {
     return std::async(std::launch::async, [this, read] {
       const Duration start = clock_.elapsed();
       auto error = read(*store_);
-      return Asked{std::move(error), clock_.elapsed() - start};
+      return TimedRead{std::move(error), clock_.elapsed() - start};
     });
   }
-  // Of a server that speaks. One that is given up because its time was over met a machine that stalled for so long.
-  void expect_answer(const Read& read, const char* when) {
+  // Reads from a responding server. A read that times out is repeated, because the machine stalled for that long.
+  void expect_success(const Read& read, const char* when) {
     std::optional<Error> error;
     for (int i = 0; i < 20; ++i) {
       const Duration start = clock_.elapsed();
@@ -68,16 +68,16 @@ class PostgresSilence : public PostgresStores {
     }
     ADD_FAILURE() << when << ": " << to_string(*error);
   }
-  void expect_given_up(std::future<Asked>& asked) {
-    if (asked.wait_for(kPatience) != std::future_status::ready) {
-      ADD_FAILURE() << "it waits for ever";
+  void expect_timeout(std::future<TimedRead>& pending) {
+    if (pending.wait_for(kPatience) != std::future_status::ready) {
+      ADD_FAILURE() << "the read waits forever";
       proxy_.cut_all();
       return;
     }
-    const Asked answer = asked.get();
-    ASSERT_TRUE(answer.error) << "the test did not test";
+    const TimedRead answer = pending.get();
+    ASSERT_TRUE(answer.error) << "the server responded";
     EXPECT_EQ(answer.error->code, Code::STORE_UNAVAILABLE);
-    EXPECT_LT(answer.took, kLimit + kSlack);
+    EXPECT_LT(answer.duration, kLimit + kSlack);
   }
 
   FaultProxy proxy_{PgServer::instance().port()};
@@ -85,44 +85,44 @@ class PostgresSilence : public PostgresStores {
   std::unique_ptr<Store> other_ = open(url());
 };
 
-class PostgresSilentReads : public PostgresSilence, public testing::WithParamInterface<NamedRead> {};
-INSTANTIATE_TEST_SUITE_P(Of, PostgresSilentReads, testing::ValuesIn(reads()),
+class SilentServerReads : public SilentServer, public testing::WithParamInterface<NamedRead> {};
+INSTANTIATE_TEST_SUITE_P(Of, SilentServerReads, testing::ValuesIn(reads()),
                          [](const auto& read) { return std::string(read.param.name); });
 
-TEST_P(PostgresSilentReads, AreGivenUpInTime) {
+TEST_P(SilentServerReads, FailWithinTheLimit) {
   const Read& read = GetParam().read;
-  expect_answer(read, "while all is well");
-  proxy_.hush_all();
-  for (const char* how : {"on a connection that was there", "while it connects"}) {
+  expect_success(read, "before the fault");
+  proxy_.blackhole_all();
+  for (const char* how : {"on an open connection", "on a new connection"}) {
     SCOPED_TRACE(how);
-    auto asked = ask(read);
-    EXPECT_FALSE(read(*other_)) << "by another way the server is there";
-    expect_given_up(asked);
+    auto pending = ask(read);
+    EXPECT_FALSE(read(*other_)) << "the server does not respond on another connection";
+    expect_timeout(pending);
   }
   proxy_.cut_all();
-  expect_answer(read, "when it speaks again");
+  expect_success(read, "after the fault");
 }
 
-// More than there are connections: those that wait for one are answered too.
-TEST_F(PostgresSilence, ThoseThatWaitForAConnectionAreAnsweredToo) {
-  proxy_.hush_all();
-  std::vector<std::future<Asked>> all;
+// There are more reads than connections: reads that wait for a connection fail, too.
+TEST_F(SilentServer, QueuedReadsFailWithinTheLimit) {
+  proxy_.blackhole_all();
+  std::vector<std::future<TimedRead>> all;
   for (int i = 0; i < 12; ++i) all.push_back(ask(reads().front().read));
-  for (auto& asked : all) expect_given_up(asked);
+  for (auto& pending : all) expect_timeout(pending);
 }
 
-// What the server itself takes too long for is given up there, too: nobody waits for it any more.
-TEST_F(PostgresSilence, WhatNobodyWaitsForIsNotGoneOnWith) {
-  PgClient holder(url());
-  holder.execute("BEGIN; LOCK TABLE latchkey.tokens");
+// A read that times out because of the server is cancelled on the server, too.
+TEST_F(SilentServer, TimedOutReadIsCancelledOnServer) {
+  PgClient blocker(url());
+  blocker.execute("BEGIN; LOCK TABLE latchkey.tokens");
   const Read list = [](Store& store) { return error_of(store.list_tokens()); };
-  auto asked = ask(list);
-  expect_given_up(asked);
+  auto pending = ask(list);
+  expect_timeout(pending);
   PgClient(url()).wait_until(
       "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE "
       "'SELECT * FROM latchkey.tokens%' AND state = 'active'");
-  holder.execute("ROLLBACK");
-  expect_answer(list, "when nobody holds it");
+  blocker.execute("ROLLBACK");
+  expect_success(list, "after the table lock");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What could be any amount goes in slices, so that nobody who shares a transaction with it waits for all of it.
+// Work of unlimited size is divided into slices, so that a caller in the same transaction does not wait for all of it.
 #include <future>
 
 #include "conformance/store_test.hpp"
@@ -10,15 +10,15 @@ namespace {
 
 class PostgresSlices : public PostgresStores {
  protected:
-  std::string ask(const std::string& sql) { return hand_.ask_one(sql); }
+  std::string ask(const std::string& sql) { return admin_.ask_one(sql); }
 
   FaultProxy proxy_{PgServer::instance().port()};
   std::unique_ptr<PostgresStore> store_ = open(proxy_.url(database()), {.writers = 1});
-  PgClient hand_{url()};
+  PgClient admin_{url()};
 };
 
-TEST_F(PostgresSlices, NamesOfOldBatchesGoAFewThousandAtATime) {
-  hand_.execute(
+TEST_F(PostgresSlices, OldBatchNamesArePurgedInSlices) {
+  admin_.execute(
       "INSERT INTO latchkey.batches SELECT gen_random_uuid(), (extract(epoch FROM clock_timestamp()) * 1000)::bigint - "
       "i % 2 * 7200000 FROM generate_series(1, 10000) i");
   ASSERT_EQ(ask("SELECT count(*) FROM latchkey.batches"), "10000");
@@ -26,7 +26,7 @@ TEST_F(PostgresSlices, NamesOfOldBatchesGoAFewThousandAtATime) {
   int slices = 1;
   for (long left = 10000; purge().more; ++slices) {
     const long now = std::stol(ask("SELECT count(*) FROM latchkey.batches"));
-    EXPECT_GE(now, left - 2000) << "all at once";
+    EXPECT_GE(now, left - 2000) << "a slice was too large";
     left = now;
     ASSERT_LT(slices, 10);
   }
@@ -35,22 +35,21 @@ TEST_F(PostgresSlices, NamesOfOldBatchesGoAFewThousandAtATime) {
                 "1000)::bigint - "
                 "3600000"),
             "0");
-  EXPECT_EQ(std::stol(ask("SELECT count(*) FROM latchkey.batches")) - slices, 5000)
-      << "those that may be asked for stay";
+  EXPECT_EQ(std::stol(ask("SELECT count(*) FROM latchkey.batches")) - slices, 5000) << "recent batch names were purged";
 }
 
-// Their inputs would be in memory several times over.
-TEST_F(PostgresSlices, CallsWithLargeBodiesShareATransactionUpToSomeMegabytes) {
+// A batch limits the size of its inputs, because they are in memory several times.
+TEST_F(PostgresSlices, LargeCallsShareBatchesOfLimitedSize) {
   ASSERT_TRUE(std::holds_alternative<Won>(Verbs(*store_).claim(a_claim("first"))));
-  // The lane is kept busy until all of them wait.
+  // The writer is busy until all calls are queued.
   proxy_.slow_all(std::chrono::milliseconds{300});
   std::vector<std::future<Result<ClaimReply>>> answers;
   for (int i = 0; i < 41; ++i) {
-    auto told = std::make_shared<std::promise<Result<ClaimReply>>>();
-    answers.push_back(told->get_future());
+    auto promise = std::make_shared<std::promise<Result<ClaimReply>>>();
+    answers.push_back(promise->get_future());
     ClaimRequest request = a_claim(std::to_string(i));
     request.input.assign(1 << 20, 'i');
-    store_->claim(std::move(request), [told](Result<ClaimReply> reply) { told->set_value(std::move(reply)); });
+    store_->claim(std::move(request), [promise](Result<ClaimReply> reply) { promise->set_value(std::move(reply)); });
   }
   proxy_.slow_all(std::chrono::milliseconds{0});
   for (auto& answer : answers) ASSERT_TRUE(std::holds_alternative<Won>(answer.get().value()));
@@ -58,8 +57,8 @@ TEST_F(PostgresSlices, CallsWithLargeBodiesShareATransactionUpToSomeMegabytes) {
   EXPECT_GE(std::stol(ask("SELECT count(DISTINCT xmin::text) FROM latchkey.runs")), 4);
 }
 
-// What many repeats were refused is one statement, not one for each run.
-TEST_F(PostgresSlices, DuplicatesOfHundredsOfRunsAreOneStatement) {
+// The store writes the duplicates of many runs with one statement.
+TEST_F(PostgresSlices, DuplicatesAreWrittenInOneStatement) {
   std::vector<EnqueueRequest> jobs(500, EnqueueRequest{.function = "f"});
   std::vector<DuplicateNote> notes;
   for (const EnqueueReply& reply : Verbs(*store_).enqueue_all(jobs)) {
@@ -82,7 +81,7 @@ TEST_F(PostgresSlices, DuplicatesOfHundredsOfRunsAreOneStatement) {
   };
   note(5);
   const auto few = note(5);
-  EXPECT_LE(note(500), few + 1) << "the clock is marked, or not";
+  EXPECT_LE(note(500), few + 1) << "at most one more statement, for the clock's mark";
   EXPECT_EQ(ask("SELECT count(*) FROM latchkey.duplicates"), "500");
   EXPECT_EQ(store_->find_duplicates(notes.front().run).value()->counts.front().count, 6u);
   EXPECT_EQ(store_->find_duplicates(notes.back().run).value()->counts.front().count, 2u);

@@ -1,5 +1,5 @@
-// A connection's limit that is over just when it does not wait: something has come, and whoever waited for it has not
-// gone on yet. There is nothing to be cancelled then, and the next wait must not begin.
+// The time limit of a connection ends while no wait is active: bytes have arrived, and the waiting coroutine has not
+// resumed yet. There is no wait to cancel, and the next wait must not start.
 #include <gtest/gtest.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -19,7 +19,7 @@ namespace {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
-// What is ready to go on waits for the test to say so, in whichever order.
+// Handlers that are ready. The test runs them in any order.
 struct Stage {
   asio::io_context context{1};
   std::deque<std::move_only_function<void()>> ready;
@@ -43,21 +43,21 @@ class StageExecutor {
   Stage* stage_;
 };
 
-class PostgresLimit : public PostgresStores {
+class ConnectionTimeout : public PostgresStores {
  protected:
-  ~PostgresLimit() override {
-    proxy_.cut_all();  // whoever waits for ever goes on then
-    go_on_until([this] { return is_over_; });
+  ~ConnectionTimeout() override {
+    proxy_.cut_all();  // so that a task that waits forever ends
+    run_until([this] { return is_done_; });
   }
   void begin(Task<void> task) {
-    is_over_ = false;
+    is_done_ = false;
     asio::co_spawn(StageExecutor(stage_), std::move(task), [this](const std::exception_ptr& failed) {
-      is_over_ = true;
+      is_done_ = true;
       failed_ = failed != nullptr;
       if (failed) try {
           std::rethrow_exception(failed);
         } catch (const pg::Failure& failure) {
-          said_ = failure.what();
+          message_ = failure.what();
         }
     });
   }
@@ -68,82 +68,80 @@ class PostgresLimit : public PostgresStores {
     connection_->add("SELECT 1");
     co_await connection_->run(limit);
   }
-  // Something happens at the sockets and timers; who waited for it does not go on.
-  void look() {
+  // Polls sockets and timers, without running the ready handlers.
+  void poll() {
     stage_.context.restart();
     stage_.context.run_one_for(5ms);
   }
-  void go_on() {
+  void run_next() {
     auto next = std::move(stage_.ready.front());
     stage_.ready.pop_front();
     next();
   }
-  bool go_on_until(auto done) {
-    for (const Duration patience = clock_.elapsed() + kPatience; !done() && clock_.elapsed() < patience; look())
-      while (!stage_.ready.empty()) go_on();
+  bool run_until(auto done) {
+    for (const Duration end = clock_.elapsed() + kPatience; !done() && clock_.elapsed() < end; poll())
+      while (!stage_.ready.empty()) run_next();
     return done();
   }
-  void look_until(std::size_t ready) {
-    for (const Duration patience = clock_.elapsed() + kPatience;
-         stage_.ready.size() < ready && clock_.elapsed() < patience;)
-      look();
+  void poll_until(std::size_t ready) {
+    for (const Duration end = clock_.elapsed() + kPatience; stage_.ready.size() < ready && clock_.elapsed() < end;)
+      poll();
   }
-  // So often it goes on as ever, until the next thing is there that it could hear of. False when its time may be over
-  // by then.
-  bool come_to(unsigned steps, Duration end) {
+  // Runs this many handlers, until the next one is ready. Returns false if the task's limit may be over by then.
+  bool run_steps(unsigned steps, Duration end) {
     for (unsigned i = 0; i <= steps; ++i) {
-      look_until(1);
+      poll_until(1);
       if (clock_.elapsed() >= end) return false;
       EXPECT_EQ(stage_.ready.size(), 1u);
-      if (i < steps) go_on();
+      if (i < steps) run_next();
     }
     return true;
   }
-  // What comes after so many steps it does not hear of before its time is over. Where the machine took that time for
-  // the steps, it is played again with more.
-  void let_limit_fall_after(unsigned steps, auto begin_with) {
+  // Delays the handler after this many steps until the task's limit is over. If the steps themselves took that long,
+  // the task is repeated with a longer limit.
+  void end_limit_after(unsigned steps, auto begin_with) {
     Duration limit = 300ms;
     for (; limit < kPatience; limit *= 4) {
       const Duration end = clock_.elapsed() + limit;
       begin_with(limit);
-      if (come_to(steps, end)) break;
+      if (run_steps(steps, end)) break;
       proxy_.cut_all();
-      ASSERT_TRUE(go_on_until([this] { return is_over_; })) << "it waits for ever";
+      ASSERT_TRUE(run_until([this] { return is_done_; })) << "the task waits forever";
       connection_.reset();
       stage_.ready.clear();
     }
-    look_until(2);
-    ASSERT_EQ(stage_.ready.size(), 2u) << "the test did not test";
+    poll_until(2);
+    ASSERT_EQ(stage_.ready.size(), 2u) << "the limit is not over";
     std::swap(stage_.ready.front(), stage_.ready.back());
-    EXPECT_TRUE(go_on_until([this] { return is_over_; })) << "it waits for ever";
+    EXPECT_TRUE(run_until([this] { return is_done_; })) << "the task waits forever";
     EXPECT_TRUE(failed_);
-    EXPECT_EQ(said_, "no answer within " + std::to_string(limit.count()) + " ms") << "libpq knows nothing of it";
+    EXPECT_EQ(message_, "no reply within " + std::to_string(limit.count()) + " ms") << "it is an error of libpq";
   }
 
   Stage stage_;
   pg::SocketWaiters waits_;
   FaultProxy proxy_{PgServer::instance().port()};
   std::unique_ptr<pg::Connection> connection_;
-  bool is_over_ = true, failed_ = false;
-  std::string said_;  // by the failure
+  bool is_done_ = true, failed_ = false;
+  std::string message_;  // of the failure
 };
 
-// The task, when it can write, when the first of the greeting is there.
-TEST_F(PostgresLimit, OfConnecting) {
-  let_limit_fall_after(2, [this](Duration limit) {
-    proxy_.arm({FaultAt::byte_answered, FaultHow::swallow, 3});
+// Two steps: the task starts, and the socket is writable. The next handler has the first bytes of the startup reply.
+TEST_F(ConnectionTimeout, ConnectFailsAtItsLimit) {
+  end_limit_after(2, [this](Duration limit) {
+    proxy_.arm({FaultAt::byte_reply, FaultHow::blackhole, 3});
     begin(connect(limit));
   });
   EXPECT_FALSE(connection_);
 }
 
-TEST_F(PostgresLimit, OfARoundTrip) {
-  let_limit_fall_after(1, [this](Duration limit) {
+TEST_F(ConnectionTimeout, RoundTripFailsAtItsLimit) {
+  end_limit_after(1, [this](Duration limit) {
     begin(connect(kPatience));
-    ASSERT_TRUE(go_on_until([&] { return is_over_; }));
+    ASSERT_TRUE(run_until([&] { return is_done_; }));
     ASSERT_TRUE(connection_);
     stage_.ready.clear();
-    proxy_.arm({FaultAt::byte_answered, FaultHow::swallow, 10});
+    proxy_.arm({FaultAt::byte_reply, FaultHow::blackhole, 10});
     begin(ask(limit));
   });
   EXPECT_TRUE(connection_->is_lost());

@@ -30,7 +30,7 @@ ClaimRequest draw_request(Process& me) {
   request.key_hash = hash_key(request.tenant, request.function, request.key);
   if (world.plan.fingerprints && !me.random.one_in(3))
     request.fingerprint = sha256(me.random.one_in(5) ? "another body" : "body of " + request.key);
-  // Whoever opens a key again may allow more or fewer tries than the first did.
+  // A caller that reopens a key may allow more or fewer attempts than the first caller.
   const auto retries = me.random.one_in(3) ? static_cast<std::uint32_t>(me.random.below(4)) : world.plan.retries;
   request.retry = {.retries = retries, .first = 200ms, .factor = 3, .ceiling = 2s};
   if (me.random.one_in(3)) request.retry.jitter = Jitter::full;
@@ -40,14 +40,15 @@ ClaimRequest draw_request(Process& me) {
   return request;
 }
 
-void hear(Process& me, const ClaimRequest& request, const Result<RunOnceReply>& reply) {
+void record_reply(Process& me, const ClaimRequest& request, const Result<RunOnceReply>& reply) {
   if (!reply) return;
-  if (const auto* replay = std::get_if<Replay>(&*reply)) me.world.ledger.heard_replay(request, replay->run);
-  if (const auto* ran = std::get_if<Ran>(&*reply)) me.world.ledger.heard_ran(ran->run);
+  if (const auto* replay = std::get_if<Replay>(&*reply)) me.world.history.caller_got_replay(request, replay->run);
+  if (const auto* ran = std::get_if<Ran>(&*reply)) me.world.history.caller_got_outcome(ran->run);
 }
 
-// As Ctrl-C between two tries does: whoever asks next need not wait. The link may lose it or bring it late.
-Task<void> give_up_waiting(Process& me, const Result<RunOnceReply>& reply) {
+// Releases the run during its retry delay, as Ctrl-C does, so that the next caller does not wait. The link may lose or
+// delay the request.
+Task<void> cancel_retry_delay(Process& me, const Result<RunOnceReply>& reply) {
   const auto* ran = reply ? std::get_if<Ran>(&*reply) : nullptr;
   if (!ran || !ran->run.as<Queued>()) co_return;
   const SettleRequest request{ran->run.head->tenant, ran->run.id(), ran->run.fence, Release{}};
@@ -63,11 +64,11 @@ Digest hash_key(const std::string& tenant, const std::string& function, const st
 
 Task<EffectResult> SimEffect::run(const Won& won) {
   stopped_ = false;
-  me_.world.ledger.effect_started(won);
+  me_.world.history.effect_started(won);
   const auto steps = 1 + me_.random.below(6);
   for (std::uint64_t i = 0; i < steps && !stopped_; ++i) {
     co_await me_.clock.wait(me_.world.span(0ms, me_.world.plan.effect_max / static_cast<int>(steps)));
-    if (!stopped_) me_.world.ledger.effect_acts(won, *me_.life, me_.world.last_forward_jump);
+    if (!stopped_) me_.world.history.effect_acts(won, *me_.life, me_.world.last_forward_jump);
   }
   co_return end(won);
 }
@@ -107,8 +108,8 @@ Task<void> live_as_caller(Process& me, std::uint32_t calls) {
         .wait = me.random.one_in(2), .wait_max = 10s, .retry = !me.random.one_in(4), .patience = 20s};
     me.claims.clear();
     const Result<RunOnceReply> reply = co_await run_once(link, me.clock, me.random, request, effect, settings);
-    hear(me, request, reply);
-    if (!settings.retry) co_await give_up_waiting(me, reply);
+    record_reply(me, request, reply);
+    if (!settings.retry) co_await cancel_retry_delay(me, reply);
   }
   me.busy = false;
 }

@@ -1,4 +1,4 @@
-// The cast: what processes do in a simulated world.
+// The actors of a simulated world: callers, workers and operators.
 #pragma once
 
 #include "simulation/world.hpp"
@@ -12,7 +12,7 @@ Digest hash_key(const std::string& tenant, const std::string& function, const st
 Task<void> live_as_caller(Process& me, std::uint32_t calls);
 // Enqueues, takes, heartbeats and settles jobs until the world closes.
 Task<void> live_as_worker(Process& me);
-// Cancels, retries, resolves, acknowledges, and tries its luck with another tenant's runs.
-Task<void> live_as_person(Process& me);
+// Cancels, retries, resolves, acknowledges, and tries to reach another tenant's runs.
+Task<void> live_as_operator(Process& me);
 
 }  // namespace latchkey::sim

@@ -2,7 +2,7 @@
 
 #include "simulation/world.hpp"
 
-// What must be true once faults have stopped: every call ends, every run ends, and the books agree.
+// The checks after faults have stopped: every call ends, every run ends, and the history has no violation.
 namespace latchkey::sim {
 namespace {
 
@@ -24,7 +24,7 @@ std::vector<Run> list_all(Store& store) {
 
 void World::check_contradictions() {
   const std::string found = disk->find_contradiction();
-  ledger.check(found.empty(), found);
+  history.check(found.empty(), found);
 }
 
 void World::drain() {
@@ -33,15 +33,15 @@ void World::drain() {
   };
   run_until(clock.elapsed() + 10s);
   for (int i = 0; i < 30 && busy(); ++i) run_until(clock.elapsed() + 10s);
-  ledger.check(!busy(), "a caller's call does not end");
-  ledger.check(engine != nullptr, "the server is down");
+  history.check(!busy(), "a caller's call does not end");
+  history.check(engine != nullptr, "the server is down");
   if (!engine) return;
-  ledger.scan(engine->store(), plan.retention);
-  ledger.check_dead_letters(engine->store());
+  history.scan(engine->store(), plan.retention);
+  history.check_dead_letters(engine->store());
   check_contradictions();
   check_suppressed();
   for (int i = 0; i < 2; ++i) {
-    // Past the patience for callers that never came back; workers go on.
+    // Past the time in which callers must claim again; workers continue.
     clock.jump(25h);
     last_forward_jump = clock.elapsed();
     run_until(clock.elapsed() + 10s);
@@ -49,20 +49,20 @@ void World::drain() {
   }
   open_for_work = false;
   run_until(clock.elapsed() + 5s);
-  ledger.scan(engine->store(), plan.retention);
-  ledger.check_dead_letters(engine->store());
+  history.scan(engine->store(), plan.retention);
+  history.check_dead_letters(engine->store());
   check_contradictions();
   check_all_ended();
 }
 
-// Doubt is a person's to end, and so is waiting for what will never complete.
+// Only an operator can end a doubt, or a wait for a run that will never complete.
 void World::settle_by_hand() {
   const auto move_now = [this](RunId id, Move how) {
     MoveRequest request{.tenant = std::nullopt, .id = id, .move = std::move(how)};
     engine->move(request, [this, request](Result<MoveReply> reply) {
       if (!reply) return;
       after_commit(stage_of(*reply), [this, request, moved = *reply](bool) {
-        ledger.saw(request, {}, moved, engine->store().now(), false);
+        history.saw(request, {}, moved, engine->store().now(), false);
       });
     });
     commit_soon();
@@ -71,10 +71,10 @@ void World::settle_by_hand() {
     if (run.as<InDoubt>()) move_now(run.id(), ResolveCompleted{"it had happened"});
   run_until(clock.elapsed() + 20s);
   for (const Run& listed : list_all(engine->store())) {
-    // Cancelling one may have ended another.
+    // Cancelling one run may have ended another.
     const auto run = engine->store().find(std::nullopt, listed.id());
     if (!run || !*run || !(*run)->as<Queued>() || (*run)->waiting_for == 0) continue;
-    ledger.check_waits(**run, engine->store());
+    history.check_waits(**run, engine->store());
     move_now(listed.id(), CancelByHand{});
   }
   run_until(clock.elapsed() + 10s);
@@ -88,25 +88,25 @@ void World::check_suppressed() {
     if (!answer || !*answer || (*answer)->run.id() != run.id()) continue;
     std::uint64_t counted = 0;
     for (const DuplicateCount& one : (*answer)->suppressed.counts) counted += one.count;
-    const std::uint64_t expected = ledger.suppressed(run.id());
-    ledger.check(counted == expected || (ever_crashed && counted < expected),
-                 "suppressed duplicates: " + std::to_string(counted) + " counted, " + std::to_string(expected) +
-                     " seen of " + head.tenant + "/" + head.function + "/" + head.key);
+    const std::uint64_t expected = history.suppressed(run.id());
+    history.check(counted == expected || (ever_crashed && counted < expected),
+                  "suppressed duplicates: " + std::to_string(counted) + " counted, " + std::to_string(expected) +
+                      " seen of " + head.tenant + "/" + head.function + "/" + head.key);
   }
 }
 
 void World::check_all_ended() {
   const bool has_workers = plan.workers > 0;
   for (const Run& run : list_all(engine->store())) {
-    const bool nobody_takes = !has_workers && run.origin == Origin::enqueued && run.as<Queued>();
-    // With no worker left alive nobody takes jobs.
+    const bool lacks_workers = !has_workers && run.origin == Origin::enqueued && run.as<Queued>();
+    // If no worker is alive, no job is taken.
     const bool workers_live =
         std::ranges::any_of(cast_, [](const auto& one) { return one->life->alive && one->name.starts_with("worker"); });
-    ledger.check(run.is_settled() || run.as<InDoubt>() || nobody_takes || !workers_live,
-                 "does not end: " + to_string(run.id()).substr(24) + " of " + run.head->tenant + "/" +
-                     run.head->function + "/" + run.head->key + " is " + std::string(to_string(run.status())) +
-                     ", attempt " + std::to_string(run.attempt) + " of " + std::to_string(run.attempts_max) +
-                     ", waiting for " + std::to_string(run.waiting_for));
+    history.check(run.is_settled() || run.as<InDoubt>() || lacks_workers || !workers_live,
+                  "does not end: " + to_string(run.id()).substr(24) + " of " + run.head->tenant + "/" +
+                      run.head->function + "/" + run.head->key + " is " + std::string(to_string(run.status())) +
+                      ", attempt " + std::to_string(run.attempt) + " of " + std::to_string(run.attempts_max) +
+                      ", waiting for " + std::to_string(run.waiting_for));
   }
 }
 

@@ -1,4 +1,4 @@
-// SimEffect: something that takes its time, acts in steps, and ends in every way an effect can.
+// SimEffect: an effect that takes virtual time, acts in steps, and ends in every way an effect can.
 #pragma once
 
 #include "engine/run_once.hpp"

@@ -1,5 +1,5 @@
-// LifeStage: how far a run's life was when the store said something of it. A run goes through them in this order, so
-// that what several connections answered at one instant can be heard in the order in which it came to be.
+// LifeStage: the position in a run's life to which a reply belongs. A run passes through the stages in this order, so
+// replies of several connections at one instant can be sorted into the order of their commits.
 #pragma once
 
 #include <compare>
@@ -12,7 +12,7 @@ struct LifeStage {
   Fence fence{};
   std::uint32_t generation = 0;
   int state = 0;
-  bool is_repeat = false;  // said again: whoever brought it about is heard first
+  bool is_repeat = false;  // a repeated reply sorts after the first one
   auto operator<=>(const LifeStage&) const = default;
 };
 
@@ -33,7 +33,7 @@ inline LifeStage stage_of(const auto& reply) {
   } else if constexpr (requires { reply.run; }) {
     return stage_of(reply.run, !std::is_same_v<Reply, Won>);
   } else {
-    return {};  // nothing that has an order
+    return {};  // a reply without a run
   }
 }
 template <class... Ts>

@@ -7,13 +7,13 @@ namespace {
 
 constexpr Duration kTimeout = std::chrono::seconds{2};
 
-std::optional<Run> find_named(Store& store, RunId id) { return store.find(std::nullopt, id).value_or(std::nullopt); }
+std::optional<Run> find_by_id(Store& store, RunId id) { return store.find(std::nullopt, id).value_or(std::nullopt); }
 
-std::vector<Before> look_before(Store& store, const ClaimRequest& request) {
+std::vector<Before> read_before(Store& store, const ClaimRequest& request) {
   return {
       {store.find_latest({request.tenant, request.function, request.key, request.key_hash}).value_or(std::nullopt)}};
 }
-std::vector<Before> look_before(Store& store, const std::vector<EnqueueRequest>& requests) {
+std::vector<Before> read_before(Store& store, const std::vector<EnqueueRequest>& requests) {
   std::vector<Before> before;
   for (const auto& request : requests)
     before.push_back({request.key.empty() || request.guard == Guard::none
@@ -22,57 +22,57 @@ std::vector<Before> look_before(Store& store, const std::vector<EnqueueRequest>&
                                 .value_or(std::nullopt)});
   return before;
 }
-std::vector<Before> look_before(Store& store, const auto& requests)
+std::vector<Before> read_before(Store& store, const auto& requests)
   requires requires { requests.front().fence; }
 {
   std::vector<Before> before;
-  for (const auto& request : requests) before.push_back({find_named(store, request.id)});
+  for (const auto& request : requests) before.push_back({find_by_id(store, request.id)});
   return before;
 }
-std::vector<Before> look_before(Store&, const TakeRequest&) { return {}; }
-std::vector<Before> look_before(Store& store, const MoveRequest& request) { return {{find_named(store, request.id)}}; }
+std::vector<Before> read_before(Store&, const TakeRequest&) { return {}; }
+std::vector<Before> read_before(Store& store, const MoveRequest& request) { return {{find_by_id(store, request.id)}}; }
 
-// Only one request of a batch can be judged by what was before it.
-void enter(World& world, const ClaimRequest& request, const std::vector<Before>& before, const ClaimReply& reply) {
+// Replies are checked against the earlier state only if the request was alone in its batch.
+void record(World& world, const ClaimRequest& request, const std::vector<Before>& before, const ClaimReply& reply) {
   world.after_commit(stage_of(reply), [&world, request, before, reply](bool alone) {
-    world.ledger.saw(request, before.front(), reply, world.engine->store(), alone);
+    world.history.saw(request, before.front(), reply, world.engine->store(), alone);
   });
 }
-void enter(World& world, const TakeRequest& request, const std::vector<Before>&, const std::vector<Taken>& taken) {
+void record(World& world, const TakeRequest& request, const std::vector<Before>&, const std::vector<Taken>& taken) {
   const LifeStage stage = taken.empty() ? LifeStage{} : stage_of(taken.front());
   world.after_commit(stage,
-                     [&world, request, taken](bool) { world.ledger.saw(request, taken, world.engine->store()); });
+                     [&world, request, taken](bool) { world.history.saw(request, taken, world.engine->store()); });
 }
-void enter(World& world, const MoveRequest& request, const std::vector<Before>& before, const MoveReply& reply) {
+void record(World& world, const MoveRequest& request, const std::vector<Before>& before, const MoveReply& reply) {
   world.after_commit(stage_of(reply), [&world, request, before, reply](bool alone) {
-    world.ledger.saw(request, before.front(), reply, world.engine->store().now(), alone);
+    world.history.saw(request, before.front(), reply, world.engine->store().now(), alone);
   });
 }
-void enter(World& world, const std::vector<EnqueueRequest>& requests, const std::vector<Before>& before,
-           const std::vector<EnqueueReply>& replies) {
+void record(World& world, const std::vector<EnqueueRequest>& requests, const std::vector<Before>& before,
+            const std::vector<EnqueueReply>& replies) {
   for (std::size_t i = 0; i < requests.size(); ++i)
     world.after_commit(stage_of(replies[i]), [&world, request = requests[i], was = before[i], reply = replies[i],
                                               single = requests.size() == 1](bool alone) {
-      world.ledger.saw(request, was, reply, world.engine->store(), alone && single);
+      world.history.saw(request, was, reply, world.engine->store(), alone && single);
     });
 }
-void enter(World& world, const auto& requests, const std::vector<Before>& before, const auto& replies)
+void record(World& world, const auto& requests, const std::vector<Before>& before, const auto& replies)
   requires requires { requests.front().fence; }
 {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     LifeStage stage = stage_of(replies[i]);
-    stage.fence = requests[i].fence;  // a heartbeat's answer says nothing of the run
+    stage.fence = requests[i].fence;  // a heartbeat's reply has no run
     world.after_commit(
-        stage, [&world, request = requests[i], was = before[i], reply = replies[i],
-                single = requests.size() == 1](bool alone) { world.ledger.saw(request, was, reply, alone && single); });
+        stage, [&world, request = requests[i], was = before[i], reply = replies[i], single = requests.size() == 1](
+                   bool alone) { world.history.saw(request, was, reply, alone && single); });
   }
 }
 
-// What a store may have kept though it did not live to say so.
-void note_unanswered(Ledger&, const auto&) {}
-void note_unanswered(Ledger& ledger, const MoveRequest& request) { ledger.unanswered(request); }
-void note_unanswered(Ledger& ledger, const std::vector<SettleRequest>& requests) {
-  for (const SettleRequest& request : requests) ledger.unanswered(request);
+// Requests that may have taken effect although the server crashed before its reply.
+void note_unanswered(History&, const auto&) {}
+void note_unanswered(History& history, const MoveRequest& request) { history.unanswered(request); }
+void note_unanswered(History& history, const std::vector<SettleRequest>& requests) {
+  for (const SettleRequest& request : requests) history.unanswered(request);
 }
 
 std::string describe(const ClaimReply& reply) {
@@ -93,7 +93,7 @@ std::string describe_one(const Extended& extended) {
   return extended.cancel_requested ? "extended, cancel" : "extended";
 }
 std::string describe_one(const Mismatch&) { return "mismatch"; }
-// Settled, Moved, Enqueued: the run as it is now.
+// Settled, Moved, Enqueued: the run's new state.
 std::string describe_one(const auto& changed) {
   return to_string(changed.run.id()).substr(24) + " is " + std::string(to_string(changed.run.status()));
 }
@@ -141,14 +141,14 @@ template <class Request, class T, class Verb>
 void SimLink::arrive(const char* name, Request request, std::shared_ptr<Call<T>> call, Verb verb) {
   if (!world_.engine) return;
   Store& store = world_.engine->store();
-  const auto before = look_before(store, request);
+  const auto before = read_before(store, request);
   const std::uint64_t life = world_.server_life;
-  const std::uint64_t expected = world_.expect_answer([this, request] { note_unanswered(world_.ledger, request); });
+  const std::uint64_t expected = world_.expect_answer([this, request] { note_unanswered(world_.history, request); });
   (*world_.engine.*verb)(request, [this, name, request, before, call, life, expected](Result<T> reply) {
     if (world_.server_life != life) return;
     world_.answered(expected);
     world_.digest = world_.digest * 31 + static_cast<std::uint64_t>(world_.clock.elapsed().count()) + name[0];
-    if (reply) enter(world_, request, before, *reply);
+    if (reply) record(world_, request, before, *reply);
     const bool lost = world_.chance(world_.plan.lose_percent);
     if (world_.tracing)
       world_.trace(from_.name + " " + name + " " + subject(request) + ": " +
@@ -161,18 +161,18 @@ void SimLink::arrive(const char* name, Request request, std::shared_ptr<Call<T>>
 
 void SimLink::claim(ClaimRequest request, Done<ClaimReply> done) {
   from_.claims.try_emplace(request.claim, false);
-  auto heard = [this, id = request.claim, done = std::move(done)](Result<ClaimReply> reply) mutable {
+  auto checked = [this, id = request.claim, done = std::move(done)](Result<ClaimReply> reply) mutable {
     if (reply) {
       if (const auto* busy = std::get_if<Busy>(&*reply))
         if (const auto* running = busy->run.as<Running>()) {
           const auto own = from_.claims.find(running->claim);
-          world_.ledger.check(own == from_.claims.end() || own->second, from_.name + " was refused by its own claim");
+          world_.history.check(own == from_.claims.end() || own->second, from_.name + " was refused by its own claim");
         }
       from_.claims[id] |= std::holds_alternative<Won>(*reply);
     }
     done(std::move(reply));
   };
-  send<ClaimRequest, ClaimReply>("claim", std::move(request), std::move(heard), &Engine::claim);
+  send<ClaimRequest, ClaimReply>("claim", std::move(request), std::move(checked), &Engine::claim);
 }
 void SimLink::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   send<std::vector<ExtendRequest>, std::vector<ExtendReply>>("extend", std::move(requests), std::move(done),

@@ -1,5 +1,5 @@
-// SimLink: the way from a process to the server. It delays, loses and repeats requests and loses replies; whoever hears
-// nothing is told REPLY_LOST in the end and does not know what was done.
+// SimLink: the connection of a process to the server. It delays, loses and repeats requests, and loses replies. A
+// caller without a reply gets REPLY_LOST after a timeout and does not know whether its request took effect.
 #pragma once
 
 #include "simulation/world.hpp"

@@ -7,20 +7,20 @@
 namespace latchkey::sim {
 namespace {
 
-const RepeatRow& row_of(Standing standing) {
-  const auto row = std::ranges::find(kRepeatTable, standing, &RepeatRow::standing);
+const RepeatRow& row_of(KeyState state) {
+  const auto row = std::ranges::find(kRepeatTable, state, &RepeatRow::state);
   LK_ASSERT(row != kRepeatTable.end());
   return *row;
 }
 
-Standing classify_lapsed(const Run& run, const Running& running, OnDoubt asked) {
+KeyState classify_lapsed(const Run& run, const Running& running, OnDoubt asked) {
   const bool once = run.head->guard == Guard::once;
-  if (running.cancel_requested) return Standing::cancelled;
-  if (run.head->on_doubt == OnDoubt::hold) return Standing::lapsed_hold;
+  if (running.cancel_requested) return KeyState::cancelled;
+  if (run.head->on_doubt == OnDoubt::hold) return KeyState::lapsed_hold;
   if (run.attempt >= run.attempts_max && once)
-    return asked == OnDoubt::hold ? Standing::failed_unknown_hold : Standing::once_failed;
-  if (run.attempt >= run.attempts_max) return Standing::while_running_failed;
-  return run.origin == Origin::claimed ? Standing::lapsed_claim_rerun : Standing::lapsed_job_rerun;
+    return asked == OnDoubt::hold ? KeyState::failed_unknown_hold : KeyState::once_failed;
+  if (run.attempt >= run.attempts_max) return KeyState::while_running_failed;
+  return run.origin == Origin::claimed ? KeyState::lapsed_claim_rerun : KeyState::lapsed_job_rerun;
 }
 
 bool differs(const std::optional<Run>& latest, const std::optional<Fingerprint>& fingerprint) {
@@ -62,40 +62,40 @@ bool is_answer(const ClaimReply& reply, const std::optional<Run>& latest, const 
 
 }  // namespace
 
-Standing classify(const std::optional<Run>& latest, OnDoubt asked, Instant now) {
-  if (!latest) return Standing::absent;
+KeyState classify(const std::optional<Run>& latest, OnDoubt asked, Instant now) {
+  if (!latest) return KeyState::absent;
   const Run& run = *latest;
   const bool once = run.head->guard == Guard::once;
-  if (run.as<Cancelled>()) return Standing::cancelled;
+  if (run.as<Cancelled>()) return KeyState::cancelled;
   if (const auto* completed = run.as<Completed>()) {
-    if (!once) return Standing::while_running_completed;
-    return now < completed->at + run.head->window ? Standing::once_completed : Standing::window_over;
+    if (!once) return KeyState::while_running_completed;
+    return now < completed->at + run.head->window ? KeyState::once_completed : KeyState::window_over;
   }
   if (const auto* failed = run.as<Failed>()) {
-    if (!once) return Standing::while_running_failed;
-    const bool held =
+    if (!once) return KeyState::while_running_failed;
+    const bool is_in_doubt =
         failed->effect == Effect::unknown && (run.head->on_doubt == OnDoubt::hold || asked == OnDoubt::hold);
-    return held ? Standing::failed_unknown_hold : Standing::once_failed;
+    return is_in_doubt ? KeyState::failed_unknown_hold : KeyState::once_failed;
   }
-  if (run.as<InDoubt>()) return Standing::in_doubt;
+  if (run.as<InDoubt>()) return KeyState::in_doubt;
   if (const auto* queued = run.as<Queued>()) {
-    if (run.origin == Origin::enqueued) return Standing::queued_job;
-    return now < queued->due_at ? Standing::queued_claim_not_due : Standing::queued_claim_due;
+    if (run.origin == Origin::enqueued) return KeyState::queued_job;
+    return now < queued->due_at ? KeyState::queued_claim_not_due : KeyState::queued_claim_due;
   }
   const auto& running = std::get<Running>(run.state);
-  return now < running.lease_until ? Standing::running : classify_lapsed(run, running, asked);
+  return now < running.lease_until ? KeyState::running : classify_lapsed(run, running, asked);
 }
 
 std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& request, const ClaimReply& reply,
                        Instant now) {
   const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
-    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request was not told KEY_REUSED");
-  if (row.standing == Standing::running && latest->as<Running>()->claim == request.claim) {
+    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another request did not get KEY_REUSED");
+  if (row.state == KeyState::running && latest->as<Running>()->claim == request.claim) {
     const auto* won = std::get_if<Won>(&reply);
-    return won && won->fence == latest->fence ? "" : text_of(row, "a claim asked again did not get its own run");
+    return won && won->fence == latest->fence ? "" : text_of(row, "a repeated claim did not get its own run");
   }
-  return is_answer(reply, latest, request, row) ? "" : text_of(row, "wrong answer to a claim");
+  return is_answer(reply, latest, request, row) ? "" : text_of(row, "wrong reply to a claim");
 }
 
 std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& request, const EnqueueReply& reply,
@@ -103,9 +103,9 @@ std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& r
   const RepeatRow& row = row_of(classify(latest, request.on_doubt, now));
   const auto* enqueued = std::get_if<Enqueued>(&reply);
   if (latest && (latest->head->claim == request.claim || latest->opened_by == request.claim))
-    return enqueued && !enqueued->duplicate ? "" : text_of(row, "a job asked again did not get its own run");
+    return enqueued && !enqueued->duplicate ? "" : text_of(row, "a repeated enqueue did not get its own run");
   if (row.fingerprint_checked && differs(latest, request.fingerprint))
-    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another job was not told KEY_REUSED");
+    return std::holds_alternative<Mismatch>(reply) ? "" : text_of(row, "another job did not get KEY_REUSED");
   if (!enqueued) return std::holds_alternative<Error>(reply) ? "" : text_of(row, "KEY_REUSED for an equal job");
   const bool same = latest && enqueued->run.id() == latest->id();
   const bool good = row.enqueue == EnqueueAnswer::new_run ? !same && !enqueued->duplicate
@@ -113,7 +113,7 @@ std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& r
                         ? same && enqueued->duplicate
                         : same && !enqueued->duplicate && enqueued->run.generation == latest->generation + 1 &&
                               enqueued->run.attempts_max == request.retry.retries + 1;
-  return good ? "" : text_of(row, "wrong answer to an enqueue");
+  return good ? "" : text_of(row, "wrong reply to an enqueue");
 }
 
 }  // namespace latchkey::sim

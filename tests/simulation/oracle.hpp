@@ -1,4 +1,4 @@
-// Oracle: what a claim or an enqueue must be answered, read off the repeat table; knows nothing of decide_*().
+// Oracle: the correct reply to a claim or an enqueue, from the repeat table. It does not use decide_*().
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace latchkey::sim {
 
-// How the key's latest run stands at `now` for one who asks with this `on_doubt`.
-Standing classify(const std::optional<Run>& latest, OnDoubt asked, Instant now);
-// What is wrong with the reply; empty when it is as the table says.
+// The row of the repeat table for the key's latest run at `now`, for a request with this `on_doubt`.
+KeyState classify(const std::optional<Run>& latest, OnDoubt asked, Instant now);
+// The mistake in the reply; empty if it agrees with the table.
 std::string find_wrong(const std::optional<Run>& latest, const ClaimRequest& request, const ClaimReply& reply,
                        Instant now);
 std::string find_wrong(const std::optional<Run>& latest, const EnqueueRequest& request, const EnqueueReply& reply,

@@ -1,6 +1,6 @@
-// A store whose commands wait for step(), as SQLite's do: several are applied at one instant, and a crash loses those
-// that waited. In front of a store that applies at once, or of several hosts' stores on one database: each command goes
-// to one of them, answers come from their threads, and step() returns when all are there.
+// A store whose commands wait for step(), as SQLite's do: several are applied at one instant, and a crash loses the
+// waiting ones. It wraps a store that applies commands at once, or several hosts' stores on one database. Each command
+// goes to one of them, replies come from their threads, and step() returns after all replies.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,19 @@ class QueuedStore final : public Store {
 
   std::size_t step() {
     const std::size_t count = commands_.size();
-    pass_on();
-    // Callbacks come when all is applied.
-    for (auto& reply : answers_->wait_for(count, stuck_after, let_go)) reply();
+    submit_commands();
+    // Callbacks run after all commands are applied.
+    for (auto& reply : answers_->wait_for(count, stuck_after, release_locks)) reply();
     return count;
   }
-  // Called when a step does not end, and before what is not put off: whoever holds something up lets go then.
-  std::function<void()> let_go = [] {};
+  // Called when a step does not end, and before calls that do not wait for a step: it must release the locks of other
+  // sessions that block the store.
+  std::function<void()> release_locks = [] {};
   std::chrono::milliseconds stuck_after{30};
   void crash() { commands_.clear(); }
-  // As the first half of a step; nobody hears the answers. The hosts must be closed before this is destroyed.
-  void pass_on() {
-    now();  // none may remember an earlier time than the others do
+  // The first half of a step; the replies are dropped. The hosts must be closed before this object is destroyed.
+  void submit_commands() {
+    now();  // advances the clock of every host, so that none applies an earlier time
     for (auto& command : std::exchange(commands_, {})) command(pick());
   }
 
@@ -83,25 +84,25 @@ class QueuedStore final : public Store {
     return first;
   }
   Result<DeadLetterPage> list_dead_letters(const DeadLetterQuery& query) override {
-    return pick_now().list_dead_letters(query);
+    return pick_unlocked().list_dead_letters(query);
   }
   Result<std::optional<DeadLetter>> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override {
-    return pick_now().find_dead_letter(tenant, id);
+    return pick_unlocked().find_dead_letter(tenant, id);
   }
   Result<std::vector<DeadLetterMember>> list_members(Uuid dead_letter, std::uint32_t limit,
                                                      MemberPosition after = {}) override {
-    return pick_now().list_members(dead_letter, limit, after);
+    return pick_unlocked().list_members(dead_letter, limit, after);
   }
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override {
-    return pick_now().acknowledge(tenant, id, actor);
+    return pick_unlocked().acknowledge(tenant, id, actor);
   }
-  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override {
-    return pick_now().move_dead_letter(wish);
+  Result<std::optional<DeadLetterActionReply>> act_on_dead_letter(const DeadLetterActionRequest& wish) override {
+    return pick_unlocked().act_on_dead_letter(wish);
   }
-  Result<std::monostate> add_token(const TokenRecord& token) override { return pick_now().add_token(token); }
-  Result<std::vector<TokenRecord>> list_tokens() override { return pick_now().list_tokens(); }
-  Result<bool> revoke_token(const std::string& id) override { return pick_now().revoke_token(id); }
+  Result<std::monostate> add_token(const TokenRecord& token) override { return pick_unlocked().add_token(token); }
+  Result<std::vector<TokenRecord>> list_tokens() override { return pick_unlocked().list_tokens(); }
+  Result<bool> revoke_token(const std::string& id) override { return pick_unlocked().revoke_token(id); }
 
  private:
   class Answers {
@@ -130,9 +131,9 @@ class QueuedStore final : public Store {
     std::vector<std::move_only_function<void()>> replies_;
   };
 
-  // For a call that blocks and so cannot wait for the next step.
-  Store& pick_now() {
-    let_go();
+  // For a call that blocks, and so cannot wait for the next step.
+  Store& pick_unlocked() {
+    release_locks();
     return pick();
   }
   Store& pick() { return *hosts_[dice_ ? dice_->below(hosts_.size()) : 0]; }

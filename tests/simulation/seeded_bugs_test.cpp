@@ -1,4 +1,4 @@
-// The simulation is only worth what it catches: each seeded bug must break an invariant in some world.
+// Tests the simulation: each seeded bug must break an invariant in some world.
 #include <gtest/gtest.h>
 
 #include "base/seeded_bug.hpp"
@@ -16,7 +16,7 @@ constexpr Bug kBugs[] = {
 #define LK_BUG(name) {SeededBug::name, #name},
     LK_SEEDED_BUGS(LK_BUG)
 #undef LK_BUG
-// Those of the SQLite store that need no failing disk.
+// The bugs of the SQLite store that need no failing disk.
 #define LK_BUG(name) {SeededBug::name, #name, StoreKind::sqlite},
         LK_BUG(merge_drops_an_entry) LK_BUG(split_drops_a_page) LK_BUG(filter_ignores_merges)
             LK_BUG(filter_scan_skips_a_page)
@@ -33,7 +33,7 @@ constexpr std::uint64_t kCleanSeeds = 200;
 // A world on PostgreSQL takes a second or two.
 constexpr std::uint64_t seeds_max(StoreKind store) { return store == StoreKind::postgres ? 100 : 600; }
 
-// What went wrong first, or nothing.
+// The first violation, or an empty text.
 std::string play(std::uint64_t seed, StoreKind store) {
   World world(seed, store);
   try {
@@ -41,7 +41,7 @@ std::string play(std::uint64_t seed, StoreKind store) {
   } catch (const std::exception& broken) {
     return broken.what();
   }
-  return world.ledger.violations.empty() ? "" : world.ledger.violations.front();
+  return world.history.violations.empty() ? "" : world.history.violations.front();
 }
 
 class SeededBugs : public testing::TestWithParam<Bug> {
@@ -63,7 +63,7 @@ TEST_P(SeededBugs, IsCaught) {
 INSTANTIATE_TEST_SUITE_P(Each, SeededBugs, testing::ValuesIn(kBugs),
                          [](const auto& at) { return std::string(at.param.name); });
 
-TEST(NoSeededBug, IsSwitchedOnByItself) {
+TEST(NoSeededBug, IsEnabledByDefault) {
   for (std::uint64_t seed = 1; seed <= kCleanSeeds; ++seed) EXPECT_EQ(play(seed, StoreKind::memory), "") << seed;
   for (std::uint64_t seed = 1; seed <= kCleanSeeds / 10; ++seed) EXPECT_EQ(play(seed, StoreKind::sqlite), "") << seed;
   for (std::uint64_t seed = 1; seed <= kCleanSeeds / 20; ++seed) EXPECT_EQ(play(seed, StoreKind::postgres), "") << seed;

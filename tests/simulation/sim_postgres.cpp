@@ -14,7 +14,7 @@
 namespace latchkey::sim {
 namespace {
 
-// One for all worlds, emptied by each: setting it up takes longer than many a world.
+// One database for all worlds, emptied by each: creating it takes longer than most worlds.
 const std::string& shared_database() {
   static const std::string url = [] {
     std::string made = PgServer::instance().borrow_database();
@@ -39,7 +39,7 @@ SimPostgres::SimPostgres(Clock& clock, Random& random)
     : clock_(clock), host_clock_(clock), dice_(random.next()), url_(shared_database()) {
   PgServer::empty(url_);
   if (dice_.one_in(2)) user_ = std::make_unique<PgClient>(url_);
-  minds_letters_ = dice_.one_in(2);
+  locks_dead_letters_ = dice_.one_in(2);
   if (dice_.one_in(2)) {
     proxy_ = std::make_unique<FaultProxy>(PgServer::instance().port());
     url_ = proxy_->url(url_.substr(url_.rfind('/') + 1));
@@ -52,13 +52,13 @@ void SimPostgres::open() {
   std::vector<Store*> stores;
   for (Host& host : hosts_) {
     host.random = std::make_unique<SeededRandom>(dice_.next());
-    const auto lanes = static_cast<unsigned>(1 + dice_.below(3));
-    // Alone, it carries all that it can at once.
-    const std::size_t many = hosts_.size() == 1 ? 0 : PostgresSettings{}.coalesce_below;
+    const auto writers = static_cast<unsigned>(1 + dice_.below(3));
+    // A single host does not coalesce batches.
+    const std::size_t coalesce_below = hosts_.size() == 1 ? 0 : PostgresSettings{}.coalesce_below;
     auto opened = PostgresStore::open({.url = url_,
-                                       .writers = lanes,
+                                       .writers = writers,
                                        .readers = 1,
-                                       .coalesce_below = many,
+                                       .coalesce_below = coalesce_below,
                                        .clock = &clock_,
                                        .close_max = std::chrono::milliseconds{200}},
                                       host_clock_, *host.random);
@@ -67,30 +67,30 @@ void SimPostgres::open() {
     stores.push_back(host.store.get());
   }
   queue_ = std::make_unique<QueuedStore>(std::move(stores), dice_);
-  queue_->let_go = [this] { let_go(); };
-  // Long enough for the store to find out that somebody is making the letter that it needs.
-  if (minds_letters_) queue_->stuck_after = std::chrono::milliseconds{150};
+  queue_->release_locks = [this] { release_locks(); };
+  // Long enough for the store to detect that another transaction is inserting the dead letter that it needs.
+  if (locks_dead_letters_) queue_->stuck_after = std::chrono::milliseconds{150};
 }
 
-// What a user's program may hold. It changes nothing that anybody was told of, but that it acknowledges.
-void SimPostgres::hold() {
+// Locks rows as a user's program may. It changes no row except for the acknowledgement of a dead letter.
+void SimPostgres::lock_rows() {
   static constexpr const char* kRows[] = {
       "SELECT 1 FROM latchkey.states WHERE status < 2 ORDER BY seq DESC LIMIT 4 FOR UPDATE SKIP LOCKED",
       "SELECT 1 FROM latchkey.blocks ORDER BY lo DESC LIMIT 2 FOR UPDATE SKIP LOCKED",
       "SELECT 1 FROM latchkey.runs ORDER BY seq DESC LIMIT 4 FOR UPDATE SKIP LOCKED",
       "SELECT 1 FROM latchkey.dead_letters FOR UPDATE SKIP LOCKED"};
-  constexpr std::size_t kWays = std::size(kRows) + 3, kOfLetters = 4;
-  steps_held_ = 1 + dice_.below(6);
+  constexpr std::size_t kWays = std::size(kRows) + 3, kDeadLetterWays = 4;
+  steps_locked_ = 1 + dice_.below(6);
   std::string sql = "BEGIN; SET LOCAL lock_timeout = '20ms'; ";
   const std::string now = std::to_string(to_ms(clock_.now()));
-  switch (const auto what = minds_letters_ ? kWays - 1 - dice_.below(kOfLetters) : dice_.below(kWays)) {
+  switch (const auto what = locks_dead_letters_ ? kWays - 1 - dice_.below(kDeadLetterWays) : dice_.below(kWays)) {
     case std::size(kRows):
       sql += "UPDATE latchkey.dead_letters SET acknowledged_by = 'a user', acknowledged_at = " + now +
              " WHERE number = (SELECT number FROM latchkey.dead_letters WHERE acknowledged_at IS NULL LIMIT 1 FOR "
              "UPDATE SKIP LOCKED)";
       break;
     case std::size(kRows) + 1:
-    case std::size(kRows) + 2:  // those that nobody has open; it is never committed
+    case std::size(kRows) + 2:  // for functions without an open entry; it is never committed
       sql +=
           "INSERT INTO latchkey.dead_letters (number, id, tenant, function, code, reason, latest_run, count, "
           "opened_at, updated_at, acknowledged_by) SELECT -row_number() OVER (), gen_random_uuid(), t, f, '', '', "
@@ -107,30 +107,30 @@ void SimPostgres::hold() {
   try {
     user_->execute(sql);
   } catch (const std::runtime_error&) {
-    let_go();  // what a cut connection has left behind is in the way
+    release_locks();  // a cut connection's backend still has locks
   }
 }
 
-void SimPostgres::let_go() {
-  if (steps_held_ == 0) return;
-  steps_held_ = 0;
+void SimPostgres::release_locks() {
+  if (steps_locked_ == 0) return;
+  steps_locked_ = 0;
   user_->execute(must_undo_ || dice_.one_in(2) ? "ROLLBACK" : "COMMIT");
 }
 
-void SimPostgres::calm() {
-  if (user_) let_go();
+void SimPostgres::stop_faults() {
+  if (user_) release_locks();
   user_.reset();
 }
 
 std::string SimPostgres::find_contradiction() {
-  PgClient hand(shared_database());
-  return PgServer::find_contradiction(hand);
+  PgClient reader(shared_database());
+  return PgServer::find_contradiction(reader);
 }
 
-// Nothing is left on its way that could still be committed later, but for what is `late`.
+// Except with `late`, no COMMIT is on its way to the server afterwards.
 void SimPostgres::arm(std::vector<FaultHow> ways) {
-  static constexpr FaultAt kPlaces[] = {FaultAt::flight_asked, FaultAt::commit_asked, FaultAt::commit_answered};
-  proxy_->arm({.at = kPlaces[dice_.below(std::size(kPlaces))],
+  static constexpr FaultAt kPoints[] = {FaultAt::flight_request, FaultAt::commit_request, FaultAt::commit_reply};
+  proxy_->arm({.at = kPoints[dice_.below(std::size(kPoints))],
                .how = ways[dice_.below(ways.size())],
                .after = dice_.below(2),
                .delay = std::chrono::milliseconds{dice_.below(3)}});
@@ -139,36 +139,36 @@ void SimPostgres::arm(std::vector<FaultHow> ways) {
 std::size_t SimPostgres::step() {
   const bool cuts = proxy_ && dice_.one_in(10);
   if (cuts) arm({FaultHow::close, FaultHow::reset, FaultHow::late});
-  if (user_ && steps_held_ == 0 && dice_.one_in(minds_letters_ ? 2 : 8)) hold();
+  if (user_ && steps_locked_ == 0 && dice_.one_in(locks_dead_letters_ ? 2 : 8)) lock_rows();
   const std::size_t commands = queue_->step();
-  if (steps_held_ == 1) let_go();
-  if (steps_held_ > 1) steps_held_ -= 1;
+  if (steps_locked_ == 1) release_locks();
+  if (steps_locked_ > 1) steps_locked_ -= 1;
   if (cuts) proxy_->arm(std::deque<ConnectionFault>{});
   return commands;
 }
 
-// One connection first, where it was told to; if it gets there.
-void SimPostgres::fall_silent() {
+// Waits a moment for the armed fault on one connection, then stops all forwarding.
+void SimPostgres::silence_server() {
   SystemClock machine;
   const auto fired = proxy_->fired();
   const Duration most = machine.elapsed() + std::chrono::milliseconds{20};
   while (proxy_->fired() == fired && machine.elapsed() < most) {
   }
-  proxy_->hush_all();
+  proxy_->blackhole_all();
 }
 
-// What waits is lost, or it is carried out and nobody hears of it, or that is cut off in the midst.
+// The pending commands are lost, or executed without a reply, or interrupted during execution.
 void SimPostgres::crash() {
   const auto level = spdlog::get_level();
-  spdlog::set_level(spdlog::level::off);  // whoever dies says nothing
+  spdlog::set_level(spdlog::level::off);  // a crashed server logs nothing
   const bool is_silent = proxy_ && dice_.one_in(4);
   if (is_silent) {
-    arm({FaultHow::swallow});
-    queue_->pass_on();
-    fall_silent();
+    arm({FaultHow::blackhole});
+    queue_->submit_commands();
+    silence_server();
   } else if (!dice_.one_in(3)) {
     if (proxy_ && !dice_.one_in(3)) arm({FaultHow::close, FaultHow::reset});
-    queue_->pass_on();
+    queue_->submit_commands();
   }
   hosts_.clear();
   queue_.reset();

@@ -1,11 +1,13 @@
-// SimPostgres: one or two hosts' stores on one real PostgreSQL, by the world's clock. Their commands wait for the world
-// to say when, are carried out at once by as many connections as there are (where there are two hosts, a few may go
-// together), and are waited for. In some worlds
-// connections are cut at a commit, before or after the server has it; a crash may do that too, and then nobody learns
-// whether it was kept, or the server falls silent, and the stores are closed by that. In some worlds a user's
-// transaction holds some rows (runs, heads, dead letters, one that it is making) from one step to another, or until
-// nothing else goes on, and commits or rolls back. What happens is not wholly the seed's: the hosts' threads and the
-// server have a say.
+// SimPostgres: one or two hosts' stores on one real PostgreSQL, with the world's clock. Commands wait for a step of the
+// world, run at once on all connections (with two hosts, a few may share a batch), and the step waits for their
+// replies.
+//
+// In some worlds connections are cut at a commit, before or after the server has received it. A crash may do that, too,
+// and then the commit stays unknown; or the server stops responding, and the stores are closed in that state. In some
+// worlds a user's transaction locks rows (runs, heads, dead letters) or inserts a dead letter for some steps, or until
+// nothing else can proceed, and commits or rolls back.
+//
+// The seed does not determine everything: the order of the hosts' threads and of the server varies.
 #pragma once
 
 #include <vector>
@@ -22,7 +24,7 @@ class SimPostgres final : public SimStore {
  public:
   SimPostgres(Clock& clock, Random& random);
   ~SimPostgres() override {
-    calm();
+    stop_faults();
     hosts_.clear();
   }
 
@@ -31,11 +33,12 @@ class SimPostgres final : public SimStore {
   std::size_t step() override;
   void crash() override;
   bool is_orderly() const override { return false; }
-  void calm() override;
+  void stop_faults() override;
   std::string find_contradiction() override;
 
  private:
-  // How long something took includes the world's time, which passes between steps alone. Pauses are cut short.
+  // Elapsed time is the sum of the world's time, which passes only between steps, and the machine's. Waits are
+  // shortened.
   class HostClock final : public Clock {
    public:
     explicit HostClock(Clock& world) : world_(world) {}
@@ -54,19 +57,19 @@ class SimPostgres final : public SimStore {
 
   void open();
   void arm(std::vector<FaultHow> ways);
-  void fall_silent();
-  void hold();
-  void let_go();
+  void silence_server();
+  void lock_rows();
+  void release_locks();
 
   Clock& clock_;
   HostClock host_clock_;
   SeededRandom dice_;
-  std::unique_ptr<FaultProxy> proxy_;  // none: nothing is cut
+  std::unique_ptr<FaultProxy> proxy_;  // none: no connection is cut
   std::string url_;
-  std::unique_ptr<PgClient> user_;  // none: nobody holds anything
-  bool minds_letters_ = false;      // it is mostly at dead letters: few runs end by time alone while they are held
-  std::uint64_t steps_held_ = 0;    // that are left
-  bool must_undo_ = false;          // what it has written
+  std::unique_ptr<PgClient> user_;   // none: no rows are locked
+  bool locks_dead_letters_ = false;  // the user mostly locks dead letters: few runs expire meanwhile
+  std::uint64_t steps_locked_ = 0;   // until the user's transaction ends
+  bool must_undo_ = false;           // the user's transaction, as it inserted rows
   std::vector<Host> hosts_;
   std::unique_ptr<QueuedStore> queue_;
 };

@@ -13,7 +13,7 @@
 namespace latchkey::sim {
 namespace {
 
-// Memory that outlives the server: it stands for a disk whose every command is durable at once.
+// Memory that outlives the server, like a disk on which every command is durable at once.
 class SimMemory final : public SimStore {
  public:
   SimMemory(Clock& clock, Random& random) : store_(clock, random) {}
@@ -70,7 +70,7 @@ class SimSqlite final : public SimStore {
     SqliteSettings settings;
     settings.file = (folder_ / "latchkey.db").string();
     settings.stepped = true;
-    // So few keys as a seed makes would never be merged otherwise.
+    // Small limits, so that the few keys of a world are merged.
     settings.merge = {.window = 4,
                       .window_max = 16,
                       .share = 4,

@@ -1,4 +1,4 @@
-// The store under simulation: one that survives server crashes, and whose commits happen when the world says so.
+// The store under simulation: it survives server crashes, and the world decides when it commits.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ class SimStore {
   virtual Store& store() = 0;
   // Whether commands wait for step().
   virtual bool stepped() const = 0;
-  // Commits what waits, in one transaction; how many commands that were.
+  // Commits the waiting commands in one transaction, and returns their number.
   virtual std::size_t step() = 0;
-  // The server's process is gone: what was not committed is lost, nobody is called back. Then it is opened again.
+  // The server's process dies: uncommitted commands are lost, no callback runs, and the store is opened again.
   virtual void crash() = 0;
-  // Faults stop: what the store's surroundings do of themselves stops, too.
-  virtual void calm() {}
-  // What the database says of a run in one place and denies in another; empty: nothing.
+  // The world's faults stop: the store stops its own faults, too.
+  virtual void stop_faults() {}
+  // A contradiction between two tables about a run; empty if there is none.
   virtual std::string find_contradiction() { return {}; }
-  // Whether commands are applied in the order in which they are answered, and a crash keeps none that was not.
+  // Whether replies come in the order of commits, and a crash commits no pending command.
   virtual bool is_orderly() const { return true; }
 };
 

@@ -21,11 +21,11 @@ void finish(std::shared_ptr<Handler> handler, boost::system::error_code error) {
 Task<void> VirtualClock::wait_in(std::shared_ptr<Life> life, Duration span) {
   return asio::async_initiate<const asio::use_awaitable_t<>, void(boost::system::error_code)>(
       [this]<class Handler>(Handler handler, std::shared_ptr<Life> whose, Duration how_long) {
-        const auto kept = std::make_shared<Handler>(std::move(handler));
-        const TimerId id = after(how_long, std::move(whose), [kept] { finish(kept, {}); });
-        auto slot = asio::get_associated_cancellation_slot(*kept);
+        const auto shared = std::make_shared<Handler>(std::move(handler));
+        const TimerId id = after(how_long, std::move(whose), [shared] { finish(shared, {}); });
+        auto slot = asio::get_associated_cancellation_slot(*shared);
         if (!slot.is_connected()) return;
-        slot.assign([this, id, weak = std::weak_ptr(kept)](asio::cancellation_type) {
+        slot.assign([this, id, weak = std::weak_ptr(shared)](asio::cancellation_type) {
           if (auto waiting = weak.lock(); waiting && cancel(id)) finish(waiting, asio::error::operation_aborted);
         });
       },
@@ -44,7 +44,7 @@ bool VirtualClock::step(Duration until) {
     elapsed_ = node.key().first;
     const auto& life = node.mapped().life;
     if (life && life->paused_until > elapsed_) {
-      // It keeps its number: a cancel must still find nothing else, and order among the late ones stays.
+      // The timer's number does not change, so that cancel() finds it and late timers fire in order.
       node.key().first = life->paused_until;
       timers_.insert(std::move(node));
       continue;

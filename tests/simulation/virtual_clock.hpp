@@ -1,4 +1,4 @@
-// Time in the simulation: it stands still while anything runs, and jumps to the next timer when nothing does.
+// Time in the simulation: it does not advance while code runs, and jumps to the next timer when none does.
 #pragma once
 
 #include <functional>
@@ -33,11 +33,11 @@ class VirtualClock final : public Clock {
     return at(elapsed_ + span, std::move(life), std::move(fire));
   }
   bool cancel(TimerId id) { return timers_.erase(id) > 0; }
-  // Wall time alone, as an administrator or NTP would.
+  // Moves the wall time only, as an administrator or NTP would.
   void jump(Duration span) { offset_ += span; }
   // Fires the next timer that is due by `until`; false when there is none, and it is `until` then.
   bool step(Duration until);
-  // Drops what a dead process still waits for.
+  // Drops the timers of a dead process.
   void forget(const std::shared_ptr<Life>& life);
   void clear();
 

@@ -96,7 +96,7 @@ class Worker {
     if (!heartbeat.is_good()) co_await heartbeat.beat();
     if (!heartbeat.is_good()) co_return;
     EffectResult ended = EffectInterrupted{};
-    co_await (run_effect(job, ended) || heartbeat.keep(effect_));
+    co_await (run_effect(job, ended) || heartbeat.run(effect_));
     SettleRequest request{job.run.head->tenant, job.run.id(), job.fence, as_ending(job, std::move(ended))};
     for (int i = 0; i < 5; ++i) {
       const auto replies = co_await settle(link_, std::vector{request});

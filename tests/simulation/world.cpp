@@ -26,7 +26,7 @@ Plan::Plan(Random& dice)
       slow_percent(pick<std::uint32_t>(dice, {0, 5, 20})),
       callers(2 + static_cast<std::uint32_t>(dice.below(5))),
       workers(static_cast<std::uint32_t>(dice.below(3))),
-      people(static_cast<std::uint32_t>(dice.below(2))),
+      operators(static_cast<std::uint32_t>(dice.below(2))),
       pauses(dice.one_in(2)),
       crashes(dice.one_in(2)),
       server_crashes(dice.one_in(3)),
@@ -54,8 +54,8 @@ World::World(std::uint64_t number, StoreKind kind)
       clock(from_ms(1'770'372'000'000)),
       store_random(dice.next()),
       disk(make_store(kind, clock, store_random)),
-      ledger(clock) {
-  // Where several are carried out at once, they must meet.
+      history(clock) {
+  // A long pause, so that several commands run at the same time.
   commit_pause_ = !disk->is_orderly() && dice.one_in(2) ? 150ms : 3ms;
 }
 
@@ -104,7 +104,7 @@ void World::commit() {
 // Checks that need to know whether a command was alone in its transaction.
 void World::after_commit(LifeStage stage, std::function<void(bool)> check) {
   if (committing_) {
-    // Lanes and hosts are not heard in the order in which they committed; what they say of a run tells it.
+    // Replies of several writers and hosts do not come in commit order; their life stages restore it.
     checks_.emplace(disk->is_orderly() ? LifeStage{} : stage, std::move(check));
   } else {
     check(!disk->stepped());
@@ -119,15 +119,15 @@ std::uint64_t World::expect_answer(std::function<void()> unanswered) {
 void World::run_until(Duration until) {
   for (std::uint64_t commits = commits_; clock.step(until); commits = commits_) {
     poll();
-    // Whatever ran may have asked the store for something; a commit that did nothing did not.
+    // The fired timer may have queued a command, unless it was a commit without commands.
     if (commits == commits_ && engine) commit_soon();
-    if (++events % 64 == 0 && engine) ledger.scan(engine->store(), plan.retention);
+    if (++events % 64 == 0 && engine) history.scan(engine->store(), plan.retention);
   }
 }
 
 Process& World::add(const std::string& name, std::uint32_t calls) {
   Process& one = *cast_.emplace_back(std::make_unique<Process>(*this, name));
-  spawn(name[0] == 'c' ? live_as_caller(one, calls) : name[0] == 'w' ? live_as_worker(one) : live_as_person(one));
+  spawn(name[0] == 'c' ? live_as_caller(one, calls) : name[0] == 'w' ? live_as_worker(one) : live_as_operator(one));
   return one;
 }
 
@@ -138,14 +138,14 @@ void World::start_server() {
   settings.purge_every = 1s;
   settings.cache_bytes = dice.one_in(2) ? 64 << 20 : 64 << 10;
   server_ = std::make_shared<Life>();
-  // The engine keeps a reference to its clock: it must outlive the coroutine, and the server.
+  // The engine has a reference to its clock, which must outlive the coroutine and the server.
   server_clocks_.push_back(std::make_unique<LifeClock>(clock, server_));
   engine = std::make_unique<Engine>(disk->store(), *server_clocks_.back(), settings);
   spawn(engine->run_maintenance());
   trace("the server starts");
 }
 
-// What was not answered is not answered; what was not committed is lost.
+// Pending requests get no reply, and uncommitted commands are lost.
 void World::crash_server() {
   trace("the server crashes");
   ever_crashed = true;
@@ -164,35 +164,35 @@ void World::kill_one() {
   trace(victim.name + " crashes");
   victim.life->alive = false;
   clock.forget(victim.life);
-  const std::string heir = victim.name + "'";
+  const std::string successor = victim.name + "'";
   const bool busy = victim.busy;
-  clock.after(span(100ms, 3s), nullptr, [this, heir, busy] {
-    if (heir[0] != 'c' || busy) add(heir, 2);
+  clock.after(span(100ms, 3s), nullptr, [this, successor, busy] {
+    if (successor[0] != 'c' || busy) add(successor, 2);
   });
 }
 
 void World::pause_one() {
   Process& victim = *cast_[dice.below(cast_.size())];
   if (!victim.life->alive) return;
-  trace(victim.name + " sleeps");
+  trace(victim.name + " is paused");
   victim.life->paused_until = clock.elapsed() + span(plan.lease / 2, plan.lease * 5 / 2);
   victim.life->last_pause_end = victim.life->paused_until;
 }
 
 void World::schedule_faults() {
-  const auto strew = [this](bool wanted, std::uint64_t most, auto fault) {
+  const auto schedule = [this](bool wanted, std::uint64_t most, auto fault) {
     if (!wanted) return;
     for (std::uint64_t n = 1 + dice.below(most); n > 0; --n)
       clock.at(span(0ms, kPlayTime), nullptr, [this, fault] {
         if (faults) fault();
       });
   };
-  strew(plan.pauses, 8, [this] { pause_one(); });
-  strew(plan.crashes, 6, [this] { kill_one(); });
-  strew(plan.server_crashes, 3, [this] {
+  schedule(plan.pauses, 8, [this] { pause_one(); });
+  schedule(plan.crashes, 6, [this] { kill_one(); });
+  schedule(plan.server_crashes, 3, [this] {
     if (engine) crash_server();
   });
-  strew(plan.clock_jumps, 4, [this] {
+  schedule(plan.clock_jumps, 4, [this] {
     const Duration leap = dice.one_in(2) ? Duration{1h} : Duration{-1h};
     trace("the wall clock jumps by " + std::to_string(leap.count()) + " ms");
     clock.jump(leap);
@@ -205,12 +205,12 @@ void World::play() {
   for (std::uint32_t i = 0; i < plan.callers; ++i)
     add("caller" + std::to_string(i), 3 + static_cast<std::uint32_t>(dice.below(8)));
   for (std::uint32_t i = 0; i < plan.workers; ++i) add("worker" + std::to_string(i), 0);
-  for (std::uint32_t i = 0; i < plan.people; ++i) add("person" + std::to_string(i), 0);
+  for (std::uint32_t i = 0; i < plan.operators; ++i) add("operator" + std::to_string(i), 0);
   schedule_faults();
   poll();
   run_until(kPlayTime);
   faults = false;
-  disk->calm();
+  disk->stop_faults();
   trace("faults stop");
   drain();
 }

@@ -1,24 +1,23 @@
-// World: one simulated run of Latchkey, wholly determined by its seed. One thread, one io_context polled by hand,
-// virtual time; callers, workers and people reach the production Engine over links that lose, delay and repeat
-// messages.
+// World: one simulation of Latchkey, determined by its seed. One thread, one io_context that is polled by hand, virtual
+// time. Callers, workers and operators reach the production Engine over links that lose, delay and repeat messages.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 
 #include "engine/engine.hpp"
-#include "simulation/ledger.hpp"
+#include "simulation/history.hpp"
 #include "simulation/life_stage.hpp"
 #include "simulation/sim_store.hpp"
 #include "simulation/virtual_clock.hpp"
 
 namespace latchkey::sim {
 
-// How a world is: drawn from the seed.
+// The parameters of a world, drawn from its seed.
 struct Plan {
   explicit Plan(Random& dice);
 
   std::uint32_t lose_percent, repeat_percent, slow_percent;  // of messages
-  std::uint32_t callers, workers, people;
+  std::uint32_t callers, workers, operators;
   bool pauses, crashes, server_crashes, clock_jumps;
   Duration lease, window, effect_max;
   std::uint32_t retries;
@@ -30,7 +29,7 @@ struct Plan {
 class World;
 class SimLink;
 
-// One caller, worker or person; it may die and be born again.
+// One caller, worker or operator; a successor replaces it after a crash.
 struct Process {
   Process(World& world, std::string name);
   World& world;
@@ -41,7 +40,7 @@ struct Process {
   bool busy = false;  // a caller with calls to make
   // A link outlives the process: messages may still be on their way.
   std::shared_ptr<SimLink> link;
-  // Claims that this process's call made and whether a reply to them came.
+  // The claims of this process's current call, and whether each has won.
   std::map<ClaimId, bool> claims;
 };
 
@@ -50,7 +49,7 @@ class World {
   World(std::uint64_t seed, StoreKind kind);
   ~World();
 
-  // Plays it all; afterwards ledger.violations says what went wrong.
+  // Plays the whole world; afterwards history.violations lists the broken invariants.
   void play();
 
   bool chance(std::uint32_t percent) { return faults && dice.below(100) < percent; }
@@ -59,10 +58,10 @@ class World {
   }
   Duration travel();
   void trace(const std::string& line);
-  // Commits what waits soon, if the store needs telling.
+  // Schedules a commit of the waiting commands, if the store commits in steps.
   void commit_soon();
   void after_commit(LifeStage stage, std::function<void(bool alone)> check);
-  // A command is on its way to a store that may keep it and die: then, this.
+  // `unanswered` is called if the server crashes before it replies to a command that its store may have committed.
   std::uint64_t expect_answer(std::function<void()> unanswered);
   void answered(std::uint64_t expected) { unanswered_.erase(expected); }
   void spawn(Task<void> task);
@@ -76,12 +75,12 @@ class World {
   std::unique_ptr<SimStore> disk;
   std::unique_ptr<Engine> engine;  // none: the server is down
   std::uint64_t server_life = 0;
-  Ledger ledger;
+  History history;
   bool faults = true;
-  bool open_for_work = true;  // workers go on until this is false
+  bool open_for_work = true;  // workers run until this is false
   Duration last_forward_jump{-1};
   bool ever_crashed = false;
-  std::uint64_t digest = 0;  // of all that happened: the same seed gives the same
+  std::uint64_t digest = 0;  // of all events: the same seed gives the same digest
   std::uint64_t events = 0;
   bool tracing = false;
   std::vector<std::string> lines;

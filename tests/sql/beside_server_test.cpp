@@ -1,4 +1,4 @@
-// Users' own transactions and a live store on the same keys: whoever wins a key has its effect, once.
+// Users' own transactions and a live store on the same keys: every key has one effect, that of its winner.
 #include <condition_variable>
 #include <map>
 #include <set>
@@ -10,15 +10,16 @@
 namespace latchkey {
 namespace {
 
-// Who was turned away from which key. An owner that waits here makes sure that the others are there while it owns.
-class Meetings {
+// The keys whose claims were refused. An owner waits here until another caller was refused its key, so that the
+// callers are known to overlap.
+class RefusedKeys {
  public:
-  void turned_away(const std::string& key) {
+  void add(const std::string& key) {
     const std::lock_guard lock(mutex_);
     keys_.insert(key);
     changed_.notify_all();
   }
-  void wait_for_one(const std::string& key) {
+  void wait_for(const std::string& key) {
     std::unique_lock lock(mutex_);
     keys_.erase(key);
     changed_.wait(lock, [&] { return keys_.contains(key); });
@@ -51,26 +52,26 @@ class SqlBesideServer : public PostgresStores {
 };
 
 // A session's effect is a row in the ledger, in the transaction that completes the run; a store's is its accepted
-// settlement. Some give up amid it, some fail: the key is then free again. The first session and the first store each
-// keep one key until somebody else was turned away from it; the others never wait, so that they come by.
+// settlement. Some callers roll back and some fail: the key is then free again. The first session and the first store
+// each own one key until another caller was refused it; the other callers never wait.
 TEST_F(SqlBesideServer, EveryKeyHasOneEffect) {
   admin_.execute("CREATE TABLE public.ledger (key text, who int)");
   std::mutex mutex;
   std::map<std::string, int> by_store;
   std::atomic<int> by_session{0}, undone{0};
-  Meetings meetings;
+  RefusedKeys refused;
   {
     std::vector<std::jthread> threads;
     for (int number = 0; number < kSessions; ++number)
       threads.emplace_back([&, number] {
         SeededRandom random(static_cast<std::uint64_t>(100 + number));
         PgClient session = user();
-        bool waits = number == 0;
+        bool wait_for_refusal = number == 0;
         auto open_keys = shuffled(random);
         while (!open_keys.empty()) {
           std::vector<std::string> again;
           for (const std::string& key : open_keys) {
-            const bool two_transactions = random.one_in(2) || waits;
+            const bool two_transactions = random.one_in(2) || wait_for_refusal;
             const std::string begun = session.ask_one(
                 "BEGIN; SELECT status || ' ' || coalesce(run::text, '') || ' ' || coalesce(fence, 0) "
                 "FROM latchkey.begin_run('f', '" +
@@ -79,22 +80,22 @@ TEST_F(SqlBesideServer, EveryKeyHasOneEffect) {
             if (status == "won") {
               const std::string run = begun.substr(4, 36), fence = begun.substr(41);
               if (two_transactions) session.execute("COMMIT; BEGIN");
-              if (std::exchange(waits, false)) meetings.wait_for_one(key);
+              if (std::exchange(wait_for_refusal, false)) refused.wait_for(key);
               session.execute("INSERT INTO public.ledger VALUES ('" + key + "', " + std::to_string(number) + ")");
-              const bool gives_up = random.one_in(4);
-              if (gives_up && two_transactions) {
+              const bool rolls_back = random.one_in(4);
+              if (rolls_back && two_transactions) {
                 session.execute("ROLLBACK; SELECT latchkey.fail_run('" + run + "', " + fence + ", 'no')");
               } else {
                 session.execute("SELECT latchkey.complete_run('" + run + "', " + fence + ", 'sql')");
-                session.execute(gives_up ? "ROLLBACK" : "COMMIT");
+                session.execute(rolls_back ? "ROLLBACK" : "COMMIT");
               }
-              ++(gives_up ? undone : by_session);
-              if (gives_up) again.push_back(key);
+              ++(rolls_back ? undone : by_session);
+              if (rolls_back) again.push_back(key);
             } else {
               session.execute("COMMIT");
               if (status == "replayed") continue;
               EXPECT_TRUE(status == "busy" || status == "not_due") << begun;
-              meetings.turned_away(key);
+              refused.add(key);
               again.push_back(key);
             }
           }
@@ -105,7 +106,7 @@ TEST_F(SqlBesideServer, EveryKeyHasOneEffect) {
       threads.emplace_back([&, number] {
         SeededRandom random(static_cast<std::uint64_t>(200 + number));
         Verbs store(number ? *two_ : *one_);
-        bool waits = number == 0;
+        bool wait_for_refusal = number == 0;
         auto open_keys = shuffled(random);
         while (!open_keys.empty()) {
           std::vector<std::string> again;
@@ -119,10 +120,10 @@ TEST_F(SqlBesideServer, EveryKeyHasOneEffect) {
             const bool fails = random.one_in(4);
             if (!won || fails) again.push_back(key);
             if (!won) {
-              meetings.turned_away(key);
+              refused.add(key);
               continue;
             }
-            if (std::exchange(waits, false)) meetings.wait_for_one(key);
+            if (std::exchange(wait_for_refusal, false)) refused.wait_for(key);
             const Ending ending = fails ? Ending{Fail{.message = "no"}} : Complete{"store", {}};
             const auto settled = std::get<Settled>(store.settle({{}, won->run.id(), won->fence, ending}));
             EXPECT_TRUE(settled.changed);
@@ -164,9 +165,9 @@ TEST_F(SqlBesideServer, EveryJobIsEnqueuedAndDoneOnce) {
           if (number < kSessions) {
             session.execute("BEGIN");
             is_new = session.ask_one("SELECT duplicate FROM latchkey.enqueue('f', '" + key + "')") == "f";
-            const bool gives_up = random.one_in(5);
-            session.execute(gives_up ? "ROLLBACK" : "COMMIT");
-            is_new = is_new && !gives_up;
+            const bool rolls_back = random.one_in(5);
+            session.execute(rolls_back ? "ROLLBACK" : "COMMIT");
+            is_new = is_new && !rolls_back;
           } else {
             EnqueueRequest job = a_job(key);
             job.fingerprint.reset();

@@ -1,7 +1,7 @@
-// SQL functions on runs that a server keeps in ranges: a run leaves its block for a row of its own, and the rest of the
-// block stays as it was.
+// SQL functions on runs that a server stores in blocks (ranges of runs): a run leaves its block for a row of its own,
+// and the rest of the block does not change.
 #include "sql/sql_runs.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -57,7 +57,7 @@ TEST_F(SqlBlocks, ARefusalLeavesTheBlockAlone) {
   EXPECT_EQ(caller.row("SELECT code, run FROM latchkey.begin_run('f', 'k3')"),
             (std::vector<Value>{"ALREADY_QUEUED", to_string(ids_[3])}));
   EXPECT_EQ(caller.one("SELECT status FROM latchkey.enqueue('f', 'k4')"), "duplicate");
-  // A server takes it meanwhile.
+  // Meanwhile a server can lock the block.
   Sql server = connect();
   server.run("BEGIN; SET LOCAL ROLE latchkey_engine");
   EXPECT_EQ(server.rows("SELECT lo FROM latchkey.blocks FOR UPDATE NOWAIT").size(), 1u);
@@ -75,7 +75,7 @@ TEST_F(SqlBlocks, RunningJobsAreBusyUntilTheirLeaseEnds) {
   EXPECT_EQ(blocks(), "1-3") << "the sweeper's work, not that of a refused call";
 }
 
-TEST_F(SqlBlocks, SettledRunsLeaveFromEveryPlace) {
+TEST_F(SqlBlocks, SettledRunLeavesItsBlockAtAnyPosition) {
   put_block(1, 6, 10min);
   const Run before = load(3);
   caller.run("SELECT latchkey.complete_run(" + by(3) + ", 'in the middle')");
@@ -90,7 +90,7 @@ TEST_F(SqlBlocks, SettledRunsLeaveFromEveryPlace) {
   EXPECT_EQ(load(3).as<Completed>()->result, "in the middle");
   EXPECT_EQ(load(3).fence, before.fence);
   EXPECT_EQ(load(3).first_attempt_at, before.first_attempt_at);
-  EXPECT_EQ(load(2).as<Queued>()->by, QueuedBy::failed_try);
+  EXPECT_EQ(load(2).as<Queued>()->by, QueuedBy::failed_attempt);
   EXPECT_EQ(load(6).as<Running>()->session, id_of(51));
   for (const int seq : {4, 5}) {
     EXPECT_EQ(load(seq).status(), Status::running);
@@ -99,7 +99,7 @@ TEST_F(SqlBlocks, SettledRunsLeaveFromEveryPlace) {
   EXPECT_EQ(caller.one("SELECT result_text FROM latchkey.begin_run('f', 'k1')"), "first");
 }
 
-TEST_F(SqlBlocks, AStaleFenceMovesNothing) {
+TEST_F(SqlBlocks, StaleFenceChangesNothing) {
   put_block(1, 3, 10min);
   for (const char* call : {"complete_run", "heartbeat"})
     EXPECT_EQ(refusal(caller, "SELECT latchkey." + std::string(call) + "('" + to_string(ids_[2]) + "', 77)").detail,
@@ -107,7 +107,7 @@ TEST_F(SqlBlocks, AStaleFenceMovesNothing) {
   EXPECT_EQ(blocks(), "1-3");
 }
 
-TEST_F(SqlBlocks, ALostLastTryIsOpenedAgainByItsNextCaller) {
+TEST_F(SqlBlocks, LostLastAttemptIsReopenedByTheNextCaller) {
   put_block(1, 3, -1s, 0);
   const auto won = caller.row("SELECT status, run, generation, fence > 9002 FROM latchkey.begin_run('f', 'k2')");
   EXPECT_EQ(won, (std::vector<Value>{"won", to_string(ids_[2]), "2", "t"}));
@@ -133,8 +133,8 @@ TEST_F(SqlBlocks, AnOutcomeIsReplayedAndStays) {
   EXPECT_EQ(states(), "");
 }
 
-// Were a state ever to be what it was before: the index holds that it is settled once.
-TEST_F(SqlBlocks, AStateThatIsOpenAgainByMistakeIsNotSettledAgain) {
+// A row that returns to an earlier state by a bug cannot be settled twice: the index of settlements rejects it.
+TEST_F(SqlBlocks, IndexRejectsSecondSettlement) {
   put_block(1, 3, 10min);
   caller.run("SELECT latchkey.heartbeat(" + by(2) + ")");
   admin.run("CREATE TEMP TABLE before AS SELECT * FROM latchkey.states");
@@ -148,7 +148,7 @@ TEST_F(SqlBlocks, AStateThatIsOpenAgainByMistakeIsNotSettledAgain) {
   }
 }
 
-TEST_F(SqlBlocks, APredecessorInABlockIsHeldUntilTheWaitIsKept) {
+TEST_F(SqlBlocks, PredecessorInABlockReleasesItsDependent) {
   put_block(1, 3, 10min);
   const auto job = parse_uuid(
       *caller.one("SELECT run FROM latchkey.enqueue('g', after => ARRAY['" + to_string(ids_[2]) + "']::uuid[])"));
@@ -157,7 +157,7 @@ TEST_F(SqlBlocks, APredecessorInABlockIsHeldUntilTheWaitIsKept) {
   EXPECT_EQ(load_run(admin, *job).waiting_for, 0u);
 }
 
-TEST_F(SqlBlocks, TwoThatLeaveOneBlockAtOnce) {
+TEST_F(SqlBlocks, TwoRunsLeaveOneBlockAtOnce) {
   put_block(1, 9, 10min);
   Sql other = service("default");
   caller.run("BEGIN; SELECT latchkey.complete_run(" + by(4) + ")");

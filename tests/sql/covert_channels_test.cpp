@@ -1,5 +1,5 @@
-// What a tenant that speaks SQL itself can find out by how its statements were carried out: EXPLAIN ANALYZE, and the
-// counts of what its transaction read. What is another's looks as what is not there.
+// Covert channels of SQL: a tenant's EXPLAIN ANALYZE and its transaction's read counts show no difference between
+// another tenant's rows and rows that do not exist.
 #include <algorithm>
 #include <map>
 #include <sstream>
@@ -9,12 +9,12 @@
 namespace latchkey {
 namespace {
 
-const std::string kNobodysId = "0190a6b2-7c3d-7abc-8def-0123456789ab";
+const std::string kUnusedId = "0190a6b2-7c3d-7abc-8def-0123456789ab";
 
 class SqlCovert : public SqlHostile {
  protected:
   SqlCovert() {
-    // Enough for indexes to be worth it.
+    // Enough rows that the planner uses indexes.
     admin.run(
         "INSERT INTO latchkey.tenants SELECT 'other-' || i, latchkey.name_uuid('other-' || i) FROM generate_series(1, "
         "300) i; INSERT INTO latchkey.runs (seq, id, tenant, function, traits, priority, retries, window_ms, lease_ms, "
@@ -26,7 +26,7 @@ class SqlCovert : public SqlHostile {
     for (std::size_t at; (at = text.find(what)) != text.npos;) text.replace(at, what.size(), "?");
     return text;
   }
-  // How a statement was carried out, and what the session's tables were read for it; ? is the value in it.
+  // The statement's query plan and the rows that it read of each table; ? is the value in it.
   std::string trace(Sql& session, std::string statement, const std::string& value) {
     statement.replace(statement.find('?'), 1, value);
     const std::string counts =
@@ -34,22 +34,22 @@ class SqlCovert : public SqlHostile {
         "idx_tup_fetch), "
         "' ' ORDER BY relname), '') FROM pg_stat_xact_all_tables WHERE schemaname = 'latchkey'";
     session.run("BEGIN");
-    std::string told;
+    std::string seen;
     try {
       for (const auto& row : session.rows("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) " + statement))
-        told += *row[0] + "\n";
+        seen += *row[0] + "\n";
     } catch (const SqlError& error) {
-      told = error.state + error.what();
+      seen = error.state + error.what();
       session.run("ROLLBACK; BEGIN");
     }
     session.run("ROLLBACK");
-    // The counts are the session's that were not handed in yet: what one statement added to them.
+    // The counts are those of the session's current transaction: the difference is the statement's.
     session.run("BEGIN");
     const std::string before = *session.one(counts);
     try {
       session.run("SAVEPOINT s; " + statement);
     } catch (const SqlError& error) {
-      told += error.state;
+      seen += error.state;
       session.run("ROLLBACK TO s");
     }
     std::map<std::string, std::vector<long>> read;
@@ -68,57 +68,57 @@ class SqlCovert : public SqlHostile {
     session.run("ROLLBACK");
     for (const auto& [table, sums] : read) {
       if (std::ranges::all_of(sums, [](long sum) { return sum == 0; })) continue;
-      told += table;
-      for (const long sum : sums) told += " " + std::to_string(sum);
-      told += "\n";
+      seen += table;
+      for (const long sum : sums) seen += " " + std::to_string(sum);
+      seen += "\n";
     }
-    return without(told, value);
+    return without(seen, value);
   }
 };
 
-TEST_F(SqlCovert, WhatIsAnothersLooksAsWhatIsNotThere) {
+TEST_F(SqlCovert, ForeignRowsLookAbsent) {
   const std::string letter = *foreign_[2], run = *foreign_[0], uuid = *foreign_[3];
   const std::string hash = *admin.one("SELECT hash FROM latchkey.runs WHERE id = $1", {run});
   struct Probe {
     std::string statement, foreign, absent;
   };
   const std::vector<Probe> probes{
-      {"SELECT FROM latchkey.keys WHERE hash = '?'", hash, kNobodysId},
-      {"SELECT FROM latchkey.runs WHERE hash = '?'", hash, kNobodysId},
-      {"SELECT FROM latchkey.runs WHERE id = '?'", run, kNobodysId},
-      {"SELECT FROM latchkey.runs WHERE tenant = '?'", "globex", "nobody"},
-      {"SELECT FROM latchkey.job_runs WHERE id = '?'", run, kNobodysId},
-      {"SELECT FROM latchkey.sync_run_log WHERE id = '?'", run, kNobodysId},
-      {"SELECT FROM latchkey.job_runs WHERE tenant_id = '?'", uuid, kNobodysId},
-      {"SELECT FROM latchkey.tenants WHERE id = '?'", uuid, kNobodysId},
-      {"SELECT FROM latchkey.tenants WHERE name = '?'", "globex", "nobody"},
-      {"SELECT FROM latchkey.dead_letter_queue WHERE id = '?'", letter, kNobodysId},
-      {"SELECT FROM latchkey.dead_letter_queue WHERE failed_run_id = '?'", run, kNobodysId},
-      {"SELECT FROM latchkey.sync_errors WHERE source_entity_id = '?'", run, kNobodysId},
-      {"SELECT FROM latchkey.geoprocessing_idempotency WHERE idempotency_key = '?'", "globex-done", "nobody"},
-      {"SELECT FROM latchkey.members WHERE actor = '?'", "globex-admin", "nobody"},
-      {"SELECT latchkey.tenant_id('?')", "globex", "nobody"},
-      {"SELECT latchkey.is_org_admin('?')", "globex-admin", "nobody"},
-      {"SELECT latchkey.begin_run('f', '?')", "globex-open", "nobody"},
-      {"SELECT latchkey.begin_run('f', '?')", "globex-done", "nobody"},
-      {"SELECT latchkey.enqueue('f', '?')", "globex-done", "nobody"},
+      {"SELECT FROM latchkey.keys WHERE hash = '?'", hash, kUnusedId},
+      {"SELECT FROM latchkey.runs WHERE hash = '?'", hash, kUnusedId},
+      {"SELECT FROM latchkey.runs WHERE id = '?'", run, kUnusedId},
+      {"SELECT FROM latchkey.runs WHERE tenant = '?'", "globex", "unused"},
+      {"SELECT FROM latchkey.job_runs WHERE id = '?'", run, kUnusedId},
+      {"SELECT FROM latchkey.sync_run_log WHERE id = '?'", run, kUnusedId},
+      {"SELECT FROM latchkey.job_runs WHERE tenant_id = '?'", uuid, kUnusedId},
+      {"SELECT FROM latchkey.tenants WHERE id = '?'", uuid, kUnusedId},
+      {"SELECT FROM latchkey.tenants WHERE name = '?'", "globex", "unused"},
+      {"SELECT FROM latchkey.dead_letter_queue WHERE id = '?'", letter, kUnusedId},
+      {"SELECT FROM latchkey.dead_letter_queue WHERE failed_run_id = '?'", run, kUnusedId},
+      {"SELECT FROM latchkey.sync_errors WHERE source_entity_id = '?'", run, kUnusedId},
+      {"SELECT FROM latchkey.geoprocessing_idempotency WHERE idempotency_key = '?'", "globex-done", "unused"},
+      {"SELECT FROM latchkey.members WHERE actor = '?'", "globex-admin", "unused"},
+      {"SELECT latchkey.tenant_id('?')", "globex", "unused"},
+      {"SELECT latchkey.is_org_admin('?')", "globex-admin", "unused"},
+      {"SELECT latchkey.begin_run('f', '?')", "globex-open", "unused"},
+      {"SELECT latchkey.begin_run('f', '?')", "globex-done", "unused"},
+      {"SELECT latchkey.enqueue('f', '?')", "globex-done", "unused"},
   };
   Sql bound = connect(bound_role("acme")), believed = service("acme");
   for (Sql* session : {&bound, &believed})
     for (const char* scans : {"on", "off"}) {
       session->run(std::string("SET enable_seqscan = ") + scans + "; SET enable_bitmapscan = " + scans);
       for (const auto& [statement, foreign, absent] : probes) {
-        trace(*session, statement, absent);  // what the session has to look up once
+        trace(*session, statement, absent);  // fills the session's catalog caches
         EXPECT_EQ(trace(*session, statement, foreign), trace(*session, statement, absent)) << statement;
       }
     }
-  // The test can fail: what is the tenant's own looks otherwise.
+  // The test can fail: the tenant's own rows look different.
   EXPECT_NE(trace(bound, "SELECT FROM latchkey.tenants WHERE name = '?'", "acme"),
-            trace(bound, "SELECT FROM latchkey.tenants WHERE name = '?'", "nobody"));
+            trace(bound, "SELECT FROM latchkey.tenants WHERE name = '?'", "unused"));
 }
 
-// The one function that looks into `keys` for a reader does so for the reader's own runs.
-TEST_F(SqlCovert, NobodyAsksWhetherAnothersKeyIsThere) {
+// is_latest reads `keys`, which tenants cannot read. It does so for the reader's own runs only.
+TEST_F(SqlCovert, IsLatestDoesNotRevealForeignKeys) {
   const auto foreign = admin.row("SELECT seq, hash FROM latchkey.runs WHERE convert_from(key, 'UTF8') = 'globex-done'");
   const auto own = admin.row("SELECT seq, hash FROM latchkey.runs WHERE convert_from(key, 'UTF8') = 'acme-done'");
   Sql session = connect(bound_role("acme"));
@@ -129,11 +129,11 @@ TEST_F(SqlCovert, NobodyAsksWhetherAnothersKeyIsThere) {
   EXPECT_EQ(ask(own, foreign[1]), "f");
   EXPECT_EQ(ask(foreign, foreign[1]), "f");
   const std::string statement = "SELECT latchkey.is_latest(" + *foreign[0] + ", '?')";
-  EXPECT_EQ(trace(session, statement, *foreign[1]), trace(session, statement, kNobodysId));
+  EXPECT_EQ(trace(session, statement, *foreign[1]), trace(session, statement, kUnusedId));
   EXPECT_EQ(trace(session, statement, *foreign[1]).find("keys"), std::string::npos);
 }
 
-TEST_F(SqlCovert, ReadersOfAllTenantsSeeWhatEachKept) {
+TEST_F(SqlCovert, ReadersOfAllTenantsSeeEachResult) {
   const std::string count = "SELECT count(DISTINCT tenant_id) FROM latchkey.geoprocessing_idempotency";
   EXPECT_EQ(admin.one(count), "2");
   EXPECT_EQ(connect(bound_role("acme")).one(count), "1");
@@ -146,7 +146,7 @@ TEST_F(SqlCovert, ReadersOfAllTenantsSeeWhatEachKept) {
   admin.run("ROLLBACK; BEGIN; SET LOCAL ROLE latchkey_tenant");
   EXPECT_EQ(admin.one(count), "0");
   admin.run("ROLLBACK");
-  // A key that was used again has one row: its latest.
+  // A reused key has one row: its latest run.
   admin.run("UPDATE latchkey.keys SET seq = 1 WHERE tenant = 'acme'");
   EXPECT_EQ(admin.one(count), "1");
 }

@@ -1,11 +1,11 @@
 // The decisions in SQL against those of the model, on random runs around every boundary in time: the same next state,
-// column by column, and the same answer.
+// column by column, and the same reply.
 #include <random>
 
 #include "model/endings.hpp"
 #include "sql/sql_runs.hpp"
 #include "store/packing.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -46,8 +46,8 @@ class Draw {
   State state() {
     switch (of({0, 1, 1, 2, 3, 4, 5})) {
       case 0:
-        return Queued{near(kNoon), of({QueuedBy::enqueue, QueuedBy::failed_try, QueuedBy::release, QueuedBy::lease_end,
-                                       QueuedBy::reopen, QueuedBy::doubtful_try})};
+        return Queued{near(kNoon), of({QueuedBy::enqueue, QueuedBy::failed_attempt, QueuedBy::release,
+                                       QueuedBy::lease_end, QueuedBy::reopen, QueuedBy::doubtful_attempt})};
       case 1: {
         const bool taken = coin();
         return Running{.started_at = kNoon - 1h,
@@ -91,7 +91,7 @@ Value maybe_uuid(const Uuid& id) { return id.is_nil() ? Value{} : Value{to_strin
 
 class SqlDecisions : public SqlTest {
  protected:
-  // The run as rows, for one decision; nothing is kept.
+  // The run as rows, for one decision; the transaction is rolled back.
   template <class Decide>
   void with_run(const Run& run, Decide decide) {
     admin.run("BEGIN");
@@ -199,7 +199,8 @@ TEST_F(SqlDecisions, Claims) {
   }
 }
 
-// What begin_run writes of a key that nobody has had, which it does without asking the decisions.
+// begin_run writes the run of a new key without calling a decision function; its row is the model's, too.
+// covers: C10
 TEST_F(SqlDecisions, NewClaims) {
   Sql caller = service("acme");
   for (int seed = 0; seed < kCases; ++seed) {
@@ -260,10 +261,10 @@ TEST_F(SqlDecisions, Enqueues) {
         EXPECT_EQ(said, "reopen");
         expect_state(reopen->next, "d.next", from);
       } else {
-        const auto& reply = std::get<KeepExisting>(decision).reply;
-        const auto* stands = std::get_if<Enqueued>(&reply);
-        EXPECT_EQ(said, !stands ? "mismatch" : stands->duplicate ? "duplicate" : "own");
-        if (!stands) return;
+        const auto& reply = std::get<UseExisting>(decision).reply;
+        const auto* existing = std::get_if<Enqueued>(&reply);
+        EXPECT_EQ(said, !existing ? "mismatch" : existing->duplicate ? "duplicate" : "own");
+        if (!existing) return;
       }
       expect_state(ended, "d.ended", from);
     });
@@ -271,6 +272,7 @@ TEST_F(SqlDecisions, Enqueues) {
   }
 }
 
+// covers: A5
 TEST_F(SqlDecisions, Settlements) {
   for (int seed = 0; seed < kCases; ++seed) {
     SCOPED_TRACE(seed);
@@ -373,7 +375,7 @@ TEST_F(SqlDecisions, DelaysWithJitter) {
   for (const Value& holds : spread) EXPECT_EQ(holds, "t");
 }
 
-TEST_F(SqlDecisions, PoliciesArePackedAsTheServerPacksThem) {
+TEST_F(SqlDecisions, RetryPolicyBytesAreTheServers) {
   std::vector<std::int64_t> buffer;
   const auto expect_packed = [&](const std::string& json, const RetryPolicy& retry) {
     const auto bytes = pack_retry(retry, buffer);

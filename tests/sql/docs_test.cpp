@@ -1,4 +1,4 @@
-// The program that docs/sql.md shows, by psql, as it stands there.
+// The program that docs/sql.md shows, run unchanged by psql.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -30,7 +30,7 @@ class SqlDocs : public SqlTest {
     const std::size_t from = text.find("```sql\n", text.find("## An effect that happens once")) + 7;
     return text.substr(from, text.find("```", from) - from);
   }
-  // What it prints.
+  // Returns the program's output.
   std::string run_psql(const std::string& program) const {
     Process psql({.arguments = {pg_program("psql"), "-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", url_as(role_)},
                   .environment = {}});
@@ -43,7 +43,7 @@ class SqlDocs : public SqlTest {
   const std::string role_ = make_role("payer");
 };
 
-TEST_F(SqlDocs, TheirProgramHasItsEffectOnceHoweverOftenItIsRun) {
+TEST_F(SqlDocs, ProgramRunAgainHasOneEffect) {
   const std::string program = shown();
   ASSERT_THAT(program, AllOf(HasSubstr("latchkey.begin_run"), HasSubstr("INSERT INTO payments"), HasSubstr("COMMIT;")));
   EXPECT_THAT(run_psql(program), AllOf(HasSubstr("INSERT 0 1"), HasSubstr("completed"), HasSubstr("COMMIT")));
@@ -52,7 +52,7 @@ TEST_F(SqlDocs, TheirProgramHasItsEffectOnceHoweverOftenItIsRun) {
                 AllOf(HasSubstr("replayed {\"paid\": true}"), HasSubstr("COMMIT"), Not(HasSubstr("INSERT"))));
   EXPECT_EQ(admin.rows("SELECT what, amount FROM payments"), (Rows{{"order-7", "100"}}));
 
-  // While somebody is at it: nothing is done, and nothing is an error.
+  // While another caller owns the key, the program does nothing and reports no error.
   admin.run("TRUNCATE payments, latchkey.runs, latchkey.states, latchkey.keys");
   Sql other = service("default");
   other.run("SELECT latchkey.begin_run('pay', 'order-7')");

@@ -1,6 +1,6 @@
-// begin_run, enqueue, heartbeat, complete_run, fail_run: every row of the repeat table, and what owners may say.
+// begin_run, enqueue, heartbeat, complete_run, fail_run: every row of the repeat table, and every call of an owner.
 #include "sql/sql_runs.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -15,16 +15,17 @@ std::string print_of(const Fingerprint& print) {
 
 class SqlRepeat : public SqlTest, public ::testing::WithParamInterface<RepeatRow> {
  protected:
-  SqlRepeat() : caller(service("default")), before(put(GetParam().standing)) {}
+  SqlRepeat() : caller(service("default")), before(put(GetParam().state)) {}
 
-  // The row's run, as seen now. What is to lie ahead lies far enough ahead for a slow machine.
-  std::optional<Run> put(Standing standing) {
-    auto run = stand(standing);
+  // Stores the row's run, moved to the database's current time. Future instants are an hour away, so that a slow
+  // machine does not reach them.
+  std::optional<Run> put(KeyState state) {
+    auto run = make_run_in(state);
     if (!run) return run;
     Run moved = moved_in_time(*run, database_now(admin) - kNoon);
-    if (auto* queued = std::get_if<Queued>(&moved.state); queued && standing == Standing::queued_claim_not_due)
+    if (auto* queued = std::get_if<Queued>(&moved.state); queued && state == KeyState::queued_claim_not_due)
       queued->due_at += 1h;
-    if (auto* running = std::get_if<Running>(&moved.state); running && standing == Standing::running)
+    if (auto* running = std::get_if<Running>(&moved.state); running && state == KeyState::running)
       running->lease_until += 1h;
     store_run(admin, moved);
     admin.run("SELECT setval('latchkey.counters', 5001), setval('latchkey.fences', 5001)");
@@ -32,9 +33,9 @@ class SqlRepeat : public SqlTest, public ::testing::WithParamInterface<RepeatRow
   }
   std::string arguments(const Fingerprint& print) const {
     const RepeatRow& row = GetParam();
-    std::string text = is_lock(row.standing) ? "'f', 'k', guard => 'while-running'"
-                                             : "'f', 'k', guard => 'once', fingerprint => '" + print_of(print) + "'";
-    if (row.standing == Standing::failed_unknown_hold) text += ", on_doubt => 'hold'";
+    std::string text = is_lock(row.state) ? "'f', 'k', guard => 'while-running'"
+                                          : "'f', 'k', guard => 'once', fingerprint => '" + print_of(print) + "'";
+    if (row.state == KeyState::failed_unknown_hold) text += ", on_doubt => 'hold'";
     return text;
   }
   std::optional<Run> latest() { return find_latest(admin, kHash); }
@@ -81,9 +82,9 @@ TEST_P(SqlRepeat, BeginRun) {
       EXPECT_EQ(said[0], "in_doubt");
       break;
   }
-  if (said[0] != "won") EXPECT_EQ(said[3], std::nullopt) << "a fence for somebody who did not win";
-  if (row.standing == Standing::lapsed_hold) EXPECT_EQ(run->status(), Status::in_doubt);
-  if (row.standing == Standing::lapsed_job_rerun) EXPECT_EQ(run->as<Queued>()->by, QueuedBy::lease_end);
+  if (said[0] != "won") EXPECT_EQ(said[3], std::nullopt) << "a refused caller got a fence";
+  if (row.state == KeyState::lapsed_hold) EXPECT_EQ(run->status(), Status::in_doubt);
+  if (row.state == KeyState::lapsed_job_rerun) EXPECT_EQ(run->as<Queued>()->by, QueuedBy::lease_end);
 }
 
 TEST_P(SqlRepeat, Enqueue) {
@@ -102,8 +103,9 @@ TEST_P(SqlRepeat, Enqueue) {
   EXPECT_FALSE(next_deadline(*run));
 }
 
+// covers: B2
 TEST_P(SqlRepeat, AnotherFingerprintNeverDisturbs) {
-  if (!GetParam().fingerprint_checked || is_lock(GetParam().standing)) return;
+  if (!GetParam().fingerprint_checked || is_lock(GetParam().state)) return;
   const auto begun = caller.row("SELECT status, code, run, fence FROM latchkey.begin_run(" + arguments(kOther) + ")");
   EXPECT_EQ(begun, (std::vector<Value>{"mismatch", "KEY_REUSED", to_string(before->id()), std::nullopt}));
   const auto enqueued = caller.row("SELECT status, code, run FROM latchkey.enqueue(" + arguments(kOther) + ")");
@@ -112,7 +114,7 @@ TEST_P(SqlRepeat, AnotherFingerprintNeverDisturbs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, SqlRepeat, ::testing::ValuesIn(kRepeatTable),
-                         [](const auto& row) { return std::string(name(row.param.standing)); });
+                         [](const auto& row) { return std::string(name(row.param.state)); });
 
 class SqlFunctions : public SqlTest {
  protected:
@@ -126,7 +128,7 @@ class SqlFunctions : public SqlTest {
   }
   std::string by(const Begun& begun) { return "'" + begun.run + "', " + begun.fence; }
   Run load(const Begun& begun) { return load_run(admin, *parse_uuid(begun.run)); }
-  // Time passes: what the run has of instants goes back.
+  // Lets time pass for one run: its instants move into the past.
   void age(const Begun& begun, Duration by) {
     const Run run = moved_in_time(load(begun), -by);
     auto columns = state_columns(run);
@@ -135,7 +137,7 @@ class SqlFunctions : public SqlTest {
         {columns[0], columns[14], columns[15], columns[11], columns[26]});
   }
 
-  // Whether so many seconds lie between that and now, less what a machine that stalls takes for one statement.
+  // SQL: the column is about `seconds` after now. A stalled machine may need a minute for one statement.
   static std::string is_left(const std::string& column, int seconds) {
     return "extract(epoch FROM " + column + " - clock_timestamp()) BETWEEN " + std::to_string(seconds - 60) + " AND " +
            std::to_string(seconds + 1);  // instants are whole milliseconds
@@ -160,7 +162,7 @@ TEST_F(SqlFunctions, ARunFromItsStartToItsReplay) {
   EXPECT_EQ(
       caller.row("SELECT status, changed, result_text FROM latchkey.complete_run(" + by(won) + ", '{\"paid\": true}')"),
       (std::vector<Value>{"completed", "t", "{\"paid\": true}"}));
-  // The same again, whatever it says by now, answers what stands.
+  // A repeated settlement gets the stored result, even if it has another one.
   EXPECT_EQ(caller.row("SELECT status, changed, result_text FROM latchkey.complete_run(" + by(won) +
                        ", 'other', if_settled => 'answer')"),
             (std::vector<Value>{"completed", "f", "{\"paid\": true}"}));
@@ -169,7 +171,7 @@ TEST_F(SqlFunctions, ARunFromItsStartToItsReplay) {
   EXPECT_EQ(replay, (std::vector<Value>{"replayed", "{\"paid\": true}", won.run}));
 }
 
-TEST_F(SqlFunctions, BytesAreKeptAsTheyCame) {
+TEST_F(SqlFunctions, BytesAreStoredUnchanged) {
   const Begun won = begin("'f', 'bytes', input_bytes => '\\x00ff5c'");
   EXPECT_EQ(load(won).head->input, std::string("\x00\xff\x5c", 3));
   caller.run("SELECT latchkey.complete_run(" + by(won) + ", result_bytes => '\\xfe00')");
@@ -180,7 +182,8 @@ TEST_F(SqlFunctions, BytesAreKeptAsTheyCame) {
             (std::vector<Value>{"replayed", "\\x", ""}));
 }
 
-TEST_F(SqlFunctions, RetriesWaitByTheirPolicyAndEndAsADeadLetter) {
+// covers: C4
+TEST_F(SqlFunctions, RetriesFollowThePolicyToADeadLetter) {
   Begun won = begin("'f', 'k', retries => 1");
   const Instant before = database_now(admin);
   auto failed = caller.row(
@@ -192,7 +195,7 @@ TEST_F(SqlFunctions, RetriesWaitByTheirPolicyAndEndAsADeadLetter) {
   EXPECT_GE(retry_at, before + 1s);
   EXPECT_LE(retry_at, database_now(admin) + 1s);
   EXPECT_EQ(load(won).as<Queued>()->due_at, retry_at);
-  age(won, -1h);  // however slow the machine is, it is not due
+  age(won, -1h);  // not due, even on a slow machine
   EXPECT_EQ(caller.one("SELECT changed FROM latchkey.fail_run(" + by(won) + ", 'first')"), "f");
   EXPECT_EQ(caller.one("SELECT code FROM latchkey.begin_run('f', 'k')"), "NOT_DUE");
   age(won, 1h + 2s);
@@ -227,7 +230,7 @@ TEST_F(SqlFunctions, RetryAfterPermanentAndUnknownOutcomes) {
             (std::vector<Value>{"in_doubt", "OUTCOME_UNKNOWN"}));
 }
 
-TEST_F(SqlFunctions, TimeComesFirstAndALostLastTryIsADeadLetter) {
+TEST_F(SqlFunctions, LostLastAttemptBecomesADeadLetter) {
   const Begun won = begin("'f', 'k', retries => 0, lease => '1 min'");
   age(won, 61s);
   const Begun again = begin("'f', 'k'");
@@ -235,7 +238,7 @@ TEST_F(SqlFunctions, TimeComesFirstAndALostLastTryIsADeadLetter) {
   EXPECT_EQ(load(again).generation, 2u);
   EXPECT_EQ(admin.row("SELECT code, effect, generation FROM latchkey.dead_letter_members"),
             (std::vector<Value>{"OUTCOME_UNKNOWN", "1", "1"}));
-  // A lock whose last try was lost is free: another run.
+  // Under while-running, a key whose last attempt was lost is free: the next claim gets another run.
   const Begun lock = begin("'f', 'lock', guard => 'while-running', retries => 0, lease => '1 min'");
   age(lock, 61s);
   EXPECT_NE(begin("'f', 'lock', guard => 'while-running'").run, lock.run);
@@ -243,7 +246,7 @@ TEST_F(SqlFunctions, TimeComesFirstAndALostLastTryIsADeadLetter) {
   EXPECT_EQ(admin.one("SELECT count FROM latchkey.dead_letters"), "2");
 }
 
-TEST_F(SqlFunctions, LateTruthIsAcceptedWhileNobodyElseHasIt) {
+TEST_F(SqlFunctions, LateResultOfLatestOwnerIsAccepted) {
   const Begun won = begin("'f', 'k', lease => '1 s'");
   age(won, 10min);
   EXPECT_EQ(caller.one("SELECT status FROM latchkey.complete_run(" + by(won) + ", 'late')"), "completed");
@@ -275,7 +278,7 @@ TEST_F(SqlFunctions, ANamedCallRecognisesItself) {
   EXPECT_EQ(
       caller.one("SELECT code FROM latchkey.begin_run('f', 'k', call_id => '22222222-2222-4222-8222-222222222222')"),
       "ALREADY_RUNNING");
-  // Without a key the call's name is what it is found by, with the same input.
+  // Without a key, the run is found by its call_id; the input must be the same.
   const Value job = caller.one("SELECT run FROM latchkey.enqueue('g', input => 'x', " + call + ")");
   EXPECT_EQ(caller.row("SELECT run, duplicate FROM latchkey.enqueue('g', input => 'x', " + call + ")"),
             (std::vector<Value>{job, "f"}));
@@ -284,7 +287,8 @@ TEST_F(SqlFunctions, ANamedCallRecognisesItself) {
   EXPECT_NE(caller.one("SELECT run FROM latchkey.enqueue('g', input => 'x')"), job);
 }
 
-TEST_F(SqlFunctions, TheBusyCodeIsTheFunctions) {
+// covers: C2
+TEST_F(SqlFunctions, BusyCodeIsTheCallersChoice) {
   begin("'sync-xledger', 'acme', guard => 'while-running'");
   EXPECT_EQ(caller.row("SELECT status, code, message <> '' FROM latchkey.begin_run('sync-xledger', 'acme', guard => "
                        "'while-running', busy_code => 'SYNC_ALREADY_RUNNING')"),
@@ -292,7 +296,7 @@ TEST_F(SqlFunctions, TheBusyCodeIsTheFunctions) {
   EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.runs"), "1");
 }
 
-TEST_F(SqlFunctions, EnqueuedJobsAreAsTheServersWouldBe) {
+TEST_F(SqlFunctions, EnqueuedJobsEqualTheServers) {
   const Instant before = database_now(admin);
   const auto id =
       parse_uuid(*caller.one("SELECT run FROM latchkey.enqueue('f', 'k', '{}', delay => '1 h', priority => 7, "
@@ -313,7 +317,8 @@ TEST_F(SqlFunctions, EnqueuedJobsAreAsTheServersWouldBe) {
             Guard::none);
 }
 
-TEST_F(SqlFunctions, DependentsAreReleasedAsPredecessorsEnd) {
+// covers: A11
+TEST_F(SqlFunctions, PredecessorsReleaseTheirDependents) {
   const Begun first = begin("'f', 'first'");
   const Begun second = begin("'f', 'second', retries => 0");
   const std::string after = "after => ARRAY['" + first.run + "', '" + second.run + "', '" + first.run + "']::uuid[]";
@@ -334,7 +339,7 @@ TEST_F(SqlFunctions, DependentsAreReleasedAsPredecessorsEnd) {
   EXPECT_EQ(load_run(admin, *last).as<Failed>()->code, "PREDECESSOR_FAILED") << "a skipped one counts as failed";
   EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.waits"), "1");
   EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.dead_letters"), "3");
-  // Of runs that have ended already.
+  // Predecessors that have ended already.
   const auto late = parse_uuid(
       *caller.one("SELECT run FROM latchkey.enqueue('g', 'late', after => ARRAY['" + first.run + "']::uuid[])"));
   EXPECT_EQ(load_run(admin, *late).waiting_for, 0u);
@@ -361,7 +366,7 @@ TEST_F(SqlFunctions, LimitsAreTheServers) {
         "enqueue('f', retry_policy => '{\"schedule_ms\": []}')", "enqueue('f', retry_policy => '{\"schedule_ms\": 5}')",
         "begin_run('f', 'k', retry_policy => 'null')", "begin_run('f', 'k', retry_policy => '5')",
         "enqueue('f', after => ARRAY[ARRAY[gen_random_uuid()], ARRAY[gen_random_uuid()]])",
-        // A key that is not there guards nothing.
+        // A guard needs a key.
         "begin_run('f')", "begin_run('f', 'order-' || NULL)", "begin_run('f', '')", "enqueue('f', '')",
         "begin_run('f', guard => 'while-running')", "enqueue('f', guard => 'once')"})
     EXPECT_EQ(refused(bad), "INVALID_ARGUMENT") << bad;
@@ -376,18 +381,18 @@ TEST_F(SqlFunctions, LimitsAreTheServers) {
   EXPECT_EQ(caller.one("SELECT status FROM latchkey.begin_run('f', guard => 'none')"), "won");
 }
 
-TEST_F(SqlFunctions, TheStoresClockDoesNotRunBack) {
+TEST_F(SqlFunctions, StoreClockNeverMovesBackwards) {
   const std::int64_t ahead = to_ms(database_now(admin) + 1h);
   admin.run("SELECT setval('latchkey.clock', " + std::to_string(ahead) + ")");
   const Run run = load(begin("'f', 'k'"));
   EXPECT_GE(to_ms(run.head->created_at), ahead - 1000);
-  // A mark that was passed is set again, a second ahead.
+  // A clock mark in the past is set again, one second ahead.
   admin.run("SELECT setval('latchkey.clock', 1)");
   begin("'f', 'k2'");
   EXPECT_GT(std::stoll(*admin.one("SELECT last_value FROM latchkey.clock")), to_ms(database_now(admin)));
 }
 
-TEST_F(SqlFunctions, FencesThatFellBackAreNotGiven) {
+TEST_F(SqlFunctions, LowerFenceIsNotIssued) {
   const Begun won = begin("'f', 'k', lease => '1 s'");
   age(won, 10s);
   admin.run("UPDATE latchkey.states SET fence = 1000000");

@@ -1,5 +1,5 @@
-// What has changed since a transaction's snapshot (REPEATABLE READ, SERIALIZABLE), for each function that writes: it is
-// told 40001, and tried again it gets the right answer. What has not changed is done.
+// Each writing function under REPEATABLE READ and SERIALIZABLE: if a row has changed since the snapshot, the call fails
+// with 40001 and its retry gets the right reply. Without a change, the call succeeds.
 #include "sql/sql_fixture.hpp"
 
 namespace latchkey {
@@ -16,7 +16,7 @@ class SqlIsolation : public SqlTest, public ::testing::WithParamInterface<const 
   static std::string fail(const std::string& run) {
     return "SELECT dead_letter FROM latchkey.fail_run(" + run + ", 'no')";
   }
-  // A snapshot from before `change`; then the statement is refused. Tried again, it answers.
+  // Takes a snapshot before `change`; then the statement fails. Returns the reply of the retry.
   Value after(const std::string& change, const std::string& statement) {
     begin();
     first.run(change);
@@ -35,20 +35,20 @@ class SqlIsolation : public SqlTest, public ::testing::WithParamInterface<const 
   Sql second = service("default");
 };
 
-TEST_P(SqlIsolation, AFailureAndALetterThatWasOpenedSince) {
+TEST_P(SqlIsolation, FailureRetriesAfterNewDeadLetter) {
   const std::string other = owned(first, "a"), own = owned(second, "b");
   const Value letter = after(fail(other), fail(own));
   EXPECT_EQ(admin.rows("SELECT id, count FROM latchkey.dead_letters"), (Rows{{letter, "2"}}));
 }
 
-TEST_P(SqlIsolation, AFailureAndALetterThatAnotherFailureJoinedSince) {
+TEST_P(SqlIsolation, FailureRetriesAfterDeadLetterGrew) {
   first.run(fail(owned(first, "opens")));
   const std::string other = owned(first, "a"), own = owned(second, "b");
   const Value letter = after(fail(other), fail(own));
   EXPECT_EQ(admin.rows("SELECT id, count FROM latchkey.dead_letters"), (Rows{{letter, "3"}}));
 }
 
-TEST_P(SqlIsolation, AFailureAndALetterThatWasAcknowledgedSince) {
+TEST_P(SqlIsolation, FailureRetriesAfterAcknowledgement) {
   const Value closed = first.one(fail(owned(first, "opens")));
   const std::string own = owned(second, "b");
   const Value letter = after("SELECT latchkey.acknowledge_dlq_entry('" + *closed + "', 'jo')", fail(own));
@@ -57,7 +57,7 @@ TEST_P(SqlIsolation, AFailureAndALetterThatWasAcknowledgedSince) {
             (Rows{{closed, "1", "jo"}, {letter, "1", ""}}));
 }
 
-TEST_P(SqlIsolation, AcknowledgingWhatChangedSince) {
+TEST_P(SqlIsolation, AcknowledgementRetriesAfterChange) {
   const Value letter = first.one(fail(owned(first, "opens")));
   admin.run("INSERT INTO latchkey.members VALUES ('default', 'al', 'org-admin')");
   const auto by = [&](const std::string& who) {
@@ -69,12 +69,12 @@ TEST_P(SqlIsolation, AcknowledgingWhatChangedSince) {
   const std::string joins = fail(owned(first, "joins"));
   begin();
   first.run(joins);
-  EXPECT_EQ(refusal(second, by("al")).state, "40001") << "there is more to acknowledge than was seen";
+  EXPECT_EQ(refusal(second, by("al")).state, "40001") << "the dead letter has a member that the snapshot lacks";
   second.run("ROLLBACK");
-  EXPECT_EQ(after(by("jo"), by("al")), "jo") << "the first stands";
+  EXPECT_EQ(after(by("jo"), by("al")), "jo") << "the first acknowledgement remains";
 }
 
-TEST_P(SqlIsolation, AMoveOfWhatMovedSince) {
+TEST_P(SqlIsolation, TransitionRetriesAfterTransition) {
   first.run(
       "SELECT latchkey.declare_transition('door', 'open', 'close', 'closed'); SELECT "
       "latchkey.declare_transition('door', 'closed', 'lock', 'locked')");
@@ -85,12 +85,12 @@ TEST_P(SqlIsolation, AMoveOfWhatMovedSince) {
   EXPECT_EQ(after(move("new", "lock"), move("new", "lock")), "f");
   begin();
   first.run(move("other", "close"));
-  EXPECT_EQ(second.one(move("own", "close")), "t") << "another's";
+  EXPECT_EQ(second.one(move("own", "close")), "t") << "another entity changed";
   second.run("COMMIT");
   EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.entity_moves"), "4");
 }
 
-TEST_P(SqlIsolation, AJobAfterARunThatEndedSince) {
+TEST_P(SqlIsolation, EnqueueRetriesAfterPredecessorEnded) {
   const std::string run = owned(first, "a"), id = run.substr(0, run.find(','));
   const std::string job = "SELECT run FROM latchkey.enqueue('g', after => ARRAY[" + id + "]::uuid[])";
   const Value made = after("SELECT latchkey.complete_run(" + run + ")", job);
@@ -98,7 +98,7 @@ TEST_P(SqlIsolation, AJobAfterARunThatEndedSince) {
                       "r.function = 'g'"),
             (std::vector<Value>{made, "0"}));
   EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.waits"), "0");
-  // One that was made since is not there for the snapshot.
+  // A run that was created after the snapshot is unknown to it.
   begin();
   const std::string later = owned(first, "later");
   EXPECT_EQ(
@@ -107,8 +107,8 @@ TEST_P(SqlIsolation, AJobAfterARunThatEndedSince) {
       "PREDECESSOR_UNKNOWN");
 }
 
-// And the other way round: it would end a run without seeing who began to wait for it.
-TEST_P(SqlIsolation, ASettlementAndAJobThatWaitsForItSince) {
+// The settlement would not see a dependent that was enqueued after its snapshot.
+TEST_P(SqlIsolation, SettlementRetriesAfterNewDependent) {
   const std::string run = owned(second, "a"), id = run.substr(0, run.find(','));
   EXPECT_EQ(after("SELECT latchkey.enqueue('g', after => ARRAY[" + id + "]::uuid[])",
                   "SELECT status FROM latchkey.complete_run(" + run + ")"),
@@ -116,9 +116,9 @@ TEST_P(SqlIsolation, ASettlementAndAJobThatWaitsForItSince) {
   EXPECT_EQ(admin.one("SELECT s.waiting_for FROM latchkey.states s WHERE s.function = 'g'"), "0");
 }
 
-TEST_P(SqlIsolation, AHeartbeatAndABlockThatChangedSince) {
+TEST_P(SqlIsolation, HeartbeatRetriesAfterBlockChange) {
   const Value job = first.one("SELECT run FROM latchkey.enqueue('f', 'k')");
-  // As a worker that took it has it.
+  // The job's row becomes a block, as if a worker had taken it.
   admin.run(
       "INSERT INTO latchkey.blocks SELECT seq, seq, tenant, function, 0, 0, 7000, at, at + 3600000, 3600000, "
       "gen_random_uuid() FROM latchkey.states; DELETE FROM latchkey.states");

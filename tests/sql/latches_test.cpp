@@ -1,4 +1,4 @@
-// Locks that anybody who may connect can take do not hold up a server.
+// Locks that any tenant can take do not delay a server.
 #include "conformance/store_test.hpp"
 #include "support/postgres/pg_stores.hpp"
 
@@ -10,7 +10,7 @@ class SqlLatches : public PostgresStores {
   PgClient admin{url()};
 };
 
-TEST_F(SqlLatches, ATenantThatTakesEveryLockItCanStopsNoPurge) {
+TEST_F(SqlLatches, TenantsLocksDoNotBlockAPurge) {
   const auto store = open(url(), {.writers = 1, .patience = 5s});
   Verbs verbs(*store);
   admin.execute(
@@ -28,11 +28,11 @@ TEST_F(SqlLatches, ATenantThatTakesEveryLockItCanStopsNoPurge) {
           "'latchkey.servers', 'latchkey.purge', 'purge', 'acme']) w UNION SELECT generate_series(0, 50)) b "
           "(object)) taken")),
       300);
-  for (const char* held : {"latches", "outcomes", "runs", "states", "keys"})
+  for (const char* table : {"latches", "outcomes", "runs", "states", "keys"})
     for (const char* how : {"SELECT 1 FROM latchkey.{} FOR UPDATE", "SELECT 1 FROM latchkey.{} FOR KEY SHARE",
                             "LOCK TABLE latchkey.{} IN SHARE MODE", "LOCK TABLE latchkey.{} IN ROW EXCLUSIVE MODE"}) {
       std::string statement = std::string("SAVEPOINT s; ") + how;
-      statement.replace(statement.find("{}"), 2, held);
+      statement.replace(statement.find("{}"), 2, table);
       EXPECT_THROW(tenant.execute(statement), std::runtime_error) << statement;
       tenant.execute("ROLLBACK TO s");
     }

@@ -1,4 +1,4 @@
-// What people look up in the views by an id is found by an index, among thousands of rows, whoever asks.
+// Views find a row by its id with an index, among thousands of rows, for every kind of reader.
 #include "sql/sql_fixture.hpp"
 
 namespace latchkey {
@@ -20,7 +20,7 @@ class SqlLookups : public SqlTest {
         "latchkey.runs");
     run_ = *admin.one("SELECT id FROM latchkey.runs WHERE seq = 2500");
   }
-  // How many rows a statement made PostgreSQL look at, in any table; what it answers is the same for all who ask.
+  // The number of rows that PostgreSQL read for a statement, in all tables. The result is one row for every reader.
   long rows_read(Sql& sql, const std::string& statement) {
     const std::string counts =
         "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_all_tables WHERE "
@@ -36,7 +36,7 @@ class SqlLookups : public SqlTest {
   std::string run_;
 };
 
-TEST_F(SqlLookups, ByAnId) {
+TEST_F(SqlLookups, IdIsFoundByAnIndex) {
   const std::string where = " WHERE id = '" + run_ + "'";
   Sql believed = service("acme"), bound = connect(bound_role("acme"));
   for (const char* analyzed : {"SELECT", "ANALYZE"}) {
@@ -44,7 +44,8 @@ TEST_F(SqlLookups, ByAnId) {
     for (Sql* sql : {&admin, &believed, &bound})
       for (const char* view : {"dead_letter_queue", "job_runs", "sync_run_log"})
         EXPECT_LT(rows_read(*sql, "SELECT * FROM latchkey." + (view + where)), 40) << analyzed << ": " << view;
-    // Whoever reads all tenants has no tenant in the condition: that an id is one run's is not known then.
+    // The joined query is measured for readers of one tenant only: without a tenant in the condition, the planner does
+    // not know that an id has one row.
     for (Sql* sql : {&believed, &bound})
       EXPECT_LT(rows_read(*sql,
                           "SELECT j.status FROM latchkey.dead_letter_queue q JOIN latchkey.job_runs j ON j.id = "

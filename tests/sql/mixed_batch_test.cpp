@@ -1,5 +1,5 @@
-// What two tenants ask at once goes into one transaction of the engine, which sees both: the store itself keeps them
-// apart there. One of them knows the other's ids and fences and tries them all.
+// Requests of two tenants share one transaction of the engine, which sees both tenants' rows: there the store itself
+// must isolate them. One tenant knows the other's ids and fences and tries them all.
 #include <algorithm>
 #include <future>
 
@@ -10,7 +10,7 @@ namespace latchkey {
 namespace {
 
 template <class T>
-struct Asked {
+struct Pending {
   std::promise<Result<T>> promise = {};
   Done<T> done() {
     return [this](Result<T> result) { promise.set_value(std::move(result)); };
@@ -23,7 +23,8 @@ class MixedBatch : public PostgresStores, public testing::WithParamInterface<boo
   using Run = latchkey::Run;
 
  protected:
-  // What `submit` asks for is one batch: it runs on the thread of the store's only lane, which takes all that waits.
+  // Makes one batch of the requests of `submit`: it runs on the thread of the store's only writer, which takes the
+  // whole queue.
   void in_one_batch(std::function<void()> submit) {
     batches_before_ = count_batches();
     std::promise<void> submitted;
@@ -33,7 +34,7 @@ class MixedBatch : public PostgresStores, public testing::WithParamInterface<boo
     });
     submitted.get_future().wait();
   }
-  // After all its answers: the claim that opened the gate, and one more.
+  // To be called after all replies: the first claim was one batch, and the requests another.
   void expect_one_batch() { EXPECT_EQ(count_batches(), batches_before_ + 2); }
   int count_batches() { return std::stoi(PgClient(url()).ask_one("SELECT count(*) FROM latchkey.batches")); }
 
@@ -46,8 +47,8 @@ class MixedBatch : public PostgresStores, public testing::WithParamInterface<boo
   int batches_before_ = 0;
 };
 
-// Whoever is first in the batch.
-TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
+// In both orders within the batch.
+TEST_P(MixedBatch, TenantsDoNotSeeOrChangeForeignRuns) {
   const bool hostile_first = GetParam();
   Verbs verbs(*store_);
   const Won hers = win("hers", "acme"), his = win("his", "globex"), his_other = win("other", "globex");
@@ -60,12 +61,12 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
   verbs.enqueue(a_job("his-job", "globex"));
   const Run open_before = find(open.run.id()), lent_before = find(lent.id());
 
-  // globex tries acme's runs: claimed, taken together with others, and queued; alone and beside its own.
+  // globex tries acme's runs: claimed, taken in a block, and queued; alone and together with its own runs.
   struct Foreign {
-    Asked<std::vector<SettleReply>> settled;
-    Asked<std::vector<ExtendReply>> extended;
-    Asked<MoveReply> cancelled, retried, resolved;
-    Asked<std::vector<EnqueueReply>> waiting;
+    Pending<std::vector<SettleReply>> settled;
+    Pending<std::vector<ExtendReply>> extended;
+    Pending<MoveReply> cancelled, retried, resolved;
+    Pending<std::vector<EnqueueReply>> waiting;
   };
   std::vector<std::unique_ptr<Foreign>> foreign;
   const std::pair<RunId, Fence> targets[] = {
@@ -87,13 +88,13 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
       store_->enqueue({after}, ask.waiting.done());
     }
   };
-  Asked<std::vector<SettleReply>> completed, spawned;
-  Asked<ClaimReply> her_claim, his_claim;
-  Asked<std::vector<EnqueueReply>> his_job, both_jobs;
-  Asked<std::vector<Taken>> his_take, his_take_of_hers;
+  Pending<std::vector<SettleReply>> completed, spawned;
+  Pending<ClaimReply> her_claim, his_claim;
+  Pending<std::vector<EnqueueReply>> his_job, both_jobs;
+  Pending<std::vector<Taken>> his_take, his_take_of_hers;
   const auto work = [&] {
     store_->settle({{"acme", hers.run.id(), hers.fence, Complete{"hers", {}}}}, completed.done());
-    // A follow-up belongs to its run's tenant, whatever it says; nor can it wait for another's run.
+    // A follow-up belongs to its run's tenant, whatever tenant it names, and cannot depend on a foreign run.
     EnqueueRequest planted{.tenant = "acme", .function = "planted"}, late{.function = "late", .after = {open.run.id()}};
     store_->settle({{"globex", his.run.id(), his.fence, Complete{"his", {planted}}},
                     {"globex", his_other.run.id(), his_other.fence, Complete{"", {late}}}},
@@ -111,7 +112,7 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
     if (!hostile_first) attack();
   });
 
-  // The attacks are answered as for what does not exist.
+  // The attacks get the replies for ids that do not exist.
   for (auto& ask : foreign) {
     for (const SettleReply& reply : ask->settled.answer()) EXPECT_EQ(code_of(reply), Code::NOT_FOUND);
     const auto extended = ask->extended.answer();
@@ -121,7 +122,7 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
       EXPECT_EQ(code_of(moved->answer()), Code::NOT_FOUND);
     EXPECT_EQ(code_of(ask->waiting.answer().at(0)), Code::PREDECESSOR_UNKNOWN);
   }
-  // Each got its own.
+  // Each tenant got its own runs.
   EXPECT_EQ(std::get<Settled>(completed.answer().at(0)).run.as<Completed>()->result, "hers");
   const auto his_settled = spawned.answer();
   const Settled& settled = std::get<Settled>(his_settled.at(0));
@@ -138,7 +139,7 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
   const auto fresh = both_jobs.answer();
   EXPECT_FALSE(std::get<Enqueued>(fresh[1]).duplicate);
   const auto his_taken = his_take.answer();
-  EXPECT_GE(his_taken.size(), 1u) << "what was there before, and what of the batch itself it comes after";
+  EXPECT_GE(his_taken.size(), 1u) << "the job from before the batch, at least";
   for (const Taken& one : his_taken) EXPECT_EQ(one.run.head->tenant, "globex");
   EXPECT_TRUE(his_take_of_hers.answer().empty());
   expect_one_batch();
@@ -147,7 +148,7 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
                 "transaction'::text FROM latchkey.runs WHERE key IN ('same', 'fresh')"),
             "2 tenants, 1 transaction");
 
-  // And nothing of hers was touched, seen, or planted.
+  // No run of acme was changed, read or created.
   EXPECT_TRUE(same_run(find(open.run.id()), open_before));
   EXPECT_TRUE(same_run(find(lent.id()), lent_before));
   EXPECT_EQ(find(queued.id()).status(), Status::queued);
@@ -165,20 +166,21 @@ TEST_P(MixedBatch, NobodySeesOrChangesAnothers) {
 INSTANTIATE_TEST_SUITE_P(Order, MixedBatch, testing::Bool(),
                          [](const auto& first) { return first.param ? "HostileFirst" : "HostileLast"; });
 
-// Whoever waits for what somebody holds is told so in the end. Of another tenant's run not even that may be told.
-class HeldAbroad : public PostgresStores {};
+// A call for a run that a transaction has locked fails after a while. For a foreign run even that would reveal that the
+// run exists.
+class LockedForeignRun : public PostgresStores {};
 
-TEST_F(HeldAbroad, AnothersRunIsUnknownWhoeverHoldsIt) {
+TEST_F(LockedForeignRun, IsUnknownToOtherTenants) {
   const auto store = open(url(), {.patience = 500ms});
   Verbs verbs(*store);
   const Won hers = std::get<Won>(verbs.claim(a_claim("k", "acme"))),
             bad = std::get<Won>(verbs.claim(a_claim("b", "acme")));
   const Uuid letter = *std::get<Settled>(verbs.settle({{}, bad.run.id(), bad.fence, permanent()})).dead_letter;
   const RunId id = hers.run.id();
-  PgClient holder(url());
-  holder.execute("SET app.current_tenant = 'acme'; BEGIN; SELECT latchkey.heartbeat('" + to_string(id) + "', " +
+  PgClient locker(url());
+  locker.execute("SET app.current_tenant = 'acme'; BEGIN; SELECT latchkey.heartbeat('" + to_string(id) + "', " +
                  std::to_string(static_cast<std::uint64_t>(hers.fence)) + ")");
-  holder.execute("SELECT 1 FROM latchkey.dead_letters FOR UPDATE");
+  locker.execute("SELECT 1 FROM latchkey.dead_letters FOR UPDATE");
 
   const RunId guessed = make_uuid_v7(hers.run.head->created_at, uuid_counter(id), 12345);
   ASSERT_NE(guessed, id);
@@ -191,12 +193,12 @@ TEST_F(HeldAbroad, AnothersRunIsUnknownWhoeverHoldsIt) {
     EXPECT_EQ(code_of(verbs.enqueue(after)), Code::PREDECESSOR_UNKNOWN);
   }
   EXPECT_FALSE(store->acknowledge("globex", letter, "eve").value());
-  EXPECT_FALSE(store->move_dead_letter({.tenant = "globex", .letter = letter, .move = RetryByHand{}}).value());
-  // Its own tenant does wait: it is held.
+  EXPECT_FALSE(store->act_on_dead_letter({.tenant = "globex", .dead_letter = letter, .move = RetryByHand{}}).value());
+  // The run's own tenant waits for the lock.
   const auto own =
       await_result<MoveReply>([&](auto done) { store->move({"acme", id, CancelByHand{}}, std::move(done)); });
   EXPECT_EQ(own.error().code, Code::STORE_UNAVAILABLE);
-  EXPECT_FALSE(store->move_dead_letter({.tenant = "acme", .letter = letter, .move = RetryByHand{}}).has_value());
+  EXPECT_FALSE(store->act_on_dead_letter({.tenant = "acme", .dead_letter = letter, .move = RetryByHand{}}).has_value());
 }
 
 }  // namespace

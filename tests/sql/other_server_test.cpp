@@ -1,5 +1,5 @@
-// A user's program that comes to another PostgreSQL than before, a promoted standby or a restored backup, earlier than
-// any server of Latchkey: it is given no fence that the lost one may have given out.
+// A user's program that connects to a promoted standby or a restored backup before any Latchkey server does. It gets no
+// fence, because the lost PostgreSQL server may have issued the same one.
 #include <gmock/gmock.h>
 
 #include "conformance/store_test.hpp"
@@ -8,14 +8,17 @@
 namespace latchkey {
 namespace {
 
-class SqlElsewhere : public PostgresStores, public testing::WithParamInterface<const char*> {
+class SqlOtherServer : public PostgresStores, public testing::WithParamInterface<const char*> {
  protected:
-  // A server comes, does something, and goes.
-  void visit() {
+  // A Latchkey server connects, claims a key and stops.
+  void run_server_once() {
     const auto server = open(url());
-    EXPECT_TRUE(std::holds_alternative<Won>(Verbs(*server).claim(a_claim("visit " + std::to_string(++visits_)))));
+    EXPECT_TRUE(
+        std::holds_alternative<Won>(Verbs(*server).claim(a_claim("server run " + std::to_string(++server_runs_)))));
   }
-  void go_elsewhere() { user_.execute(std::string("UPDATE latchkey.place SET ") + GetParam() + " = '00000000'"); }
+  void change_server_identity() {
+    user_.execute(std::string("UPDATE latchkey.place SET ") + GetParam() + " = '00000000'");
+  }
   std::string begin(const std::string& key) {
     return user_.ask_one("SELECT format('%L, %s', run, fence) FROM latchkey.begin_run('f', '" + key +
                          "', retry_policy => '{\"retries\": 9, \"first_ms\": 0}') WHERE status = 'won'");
@@ -29,36 +32,36 @@ class SqlElsewhere : public PostgresStores, public testing::WithParamInterface<c
   }
   std::string count(const std::string& table) { return user_.ask_one("SELECT count(*) FROM latchkey." + table); }
 
-  int visits_ = 0;
+  int server_runs_ = 0;
   PgClient user_ = [this] {
-    visit();
+    run_server_once();
     PgClient session(url());
     session.execute("SET app.current_tenant = 'default'");
     return session;
   }();
 };
 
-INSTANTIATE_TEST_SUITE_P(By, SqlElsewhere, testing::Values("timeline", "system"),
+INSTANTIATE_TEST_SUITE_P(By, SqlOtherServer, testing::Values("timeline", "system"),
                          [](const auto& what) { return what.param; });
 
-TEST_P(SqlElsewhere, NoFenceIsGivenBeforeAServerHasCome) {
-  const std::string held = begin("held");
+TEST_P(SqlOtherServer, NoFenceBeforeAServerConnects) {
+  const std::string open = begin("open");
   user_.execute("SELECT latchkey.complete_run(" + begin("done") + ", 'r')");
   user_.execute("SELECT latchkey.fail_run(" + begin("tried") + ", 'no')");
-  go_elsewhere();
+  change_server_identity();
   for (const char* key : {"new", "tried"}) {
     EXPECT_THAT(refused(key), testing::StartsWith("LK503")) << key;
     EXPECT_THAT(refused(key), testing::HasSubstr("STORE_UNAVAILABLE")) << key;
   }
-  EXPECT_EQ(count("keys"), "4") << "a refusal left something";
+  EXPECT_EQ(count("keys"), "4") << "a refused call left a row";
   EXPECT_EQ(count("runs"), "4");
-  // What draws none goes on: it holds by what is here.
+  // Calls that issue no fence succeed.
   EXPECT_EQ(user_.ask_one("SELECT status FROM latchkey.begin_run('f', 'done')"), "replayed");
-  user_.execute("SELECT latchkey.heartbeat(" + held + ")");
-  user_.execute("SELECT latchkey.complete_run(" + held + ", 'r')");
+  user_.execute("SELECT latchkey.heartbeat(" + open + ")");
+  user_.execute("SELECT latchkey.complete_run(" + open + ", 'r')");
   EXPECT_EQ(user_.ask_one("SELECT status FROM latchkey.enqueue('f', 'job')"), "enqueued");
 
-  visit();
+  run_server_once();
   for (const char* key : {"new", "tried"}) {
     const std::string won = begin(key);
     ASSERT_FALSE(won.empty()) << key;

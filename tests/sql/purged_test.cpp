@@ -1,4 +1,4 @@
-// A run that is purged just while somebody asks for it: whoever waited for its row finds it gone, and is told so.
+// A run that is purged while a call waits for its row: the call finds no run and is rejected.
 #include "sql/sql_fixture.hpp"
 
 namespace latchkey {
@@ -12,12 +12,12 @@ class SqlPurged : public SqlTest {
     user_.rows("SELECT latchkey.complete_run($1, $2, 'r')", begun);
     return begun;
   }
-  // What `ask` is told that waits for a purge of that run.
-  std::string told_amid_purge(const Value& run, const std::string& ask) {
+  // The error of a statement that waits for the run's row while a transaction purges it.
+  std::string error_during_purge(const Value& run, const std::string& statement) {
     admin.run("BEGIN");
     for (const char* table : {"states", "settlements", "keys", "runs"})
       admin.rows(std::string("DELETE FROM latchkey.") + table + " WHERE seq = latchkey.counter_of($1)", {run});
-    user_.send(ask);
+    user_.send(statement);
     wait_until_blocked(user_.pid());
     admin.run("COMMIT");
     try {
@@ -31,25 +31,26 @@ class SqlPurged : public SqlTest {
   Sql user_ = service("acme");
 };
 
-TEST_F(SqlPurged, WhoWouldWaitForItIsToldThatItIsUnknown) {
+TEST_F(SqlPurged, PredecessorIsUnknown) {
   for (const char* mode : {"wait", "skip", "run", "fail"}) {
     const auto gone = complete(mode);
-    EXPECT_EQ(told_amid_purge(gone[0], "SELECT latchkey.enqueue('f', after => ARRAY['" + *gone[0] +
-                                           "']::uuid[], on_failed => '" + mode + "')"),
+    EXPECT_EQ(error_during_purge(gone[0], "SELECT latchkey.enqueue('f', after => ARRAY['" + *gone[0] +
+                                              "']::uuid[], on_failed => '" + mode + "')"),
               "LK422")
         << mode;
   }
   EXPECT_EQ(*admin.one("SELECT count(*) FROM latchkey.runs"), "0") << "a job was made";
 }
 
-TEST_F(SqlPurged, ItHasNoLeaseToExtend) {
+TEST_F(SqlPurged, HeartbeatLosesTheLease) {
   const auto gone = complete("k");
-  EXPECT_EQ(told_amid_purge(gone[0], "SELECT latchkey.heartbeat('" + *gone[0] + "', " + *gone[1] + ")"), "LK409");
+  EXPECT_EQ(error_during_purge(gone[0], "SELECT latchkey.heartbeat('" + *gone[0] + "', " + *gone[1] + ")"), "LK409");
 }
 
-TEST_F(SqlPurged, ItIsNotSettledAgain) {
+TEST_F(SqlPurged, SettlementLosesTheLease) {
   const auto gone = complete("k");
-  EXPECT_EQ(told_amid_purge(gone[0], "SELECT latchkey.fail_run('" + *gone[0] + "', " + *gone[1] + ", 'm')"), "LK409");
+  EXPECT_EQ(error_during_purge(gone[0], "SELECT latchkey.fail_run('" + *gone[0] + "', " + *gone[1] + ", 'm')"),
+            "LK409");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Who else may have rights: roles for dashboards that read one tenant or all of them, and the rights by which a role
-// that a tenant holds would make itself more than that. And what readers find.
+// Roles for dashboards that read one tenant or all of them, and the rights with which a tenant's role could raise its
+// own privileges.
 #include "conformance/store_test.hpp"
 #include "support/postgres/pg_stores.hpp"
 
@@ -31,7 +31,7 @@ class SqlReaders : public PostgresStores {
     return PgClient(std::string(url()).replace(url().find("latchkey@"), 8, role));
   }
   std::vector<std::string> problems() { return admin.ask("SELECT problem FROM latchkey.check_security() ORDER BY 1"); }
-  // Rows of each view, by the tenants whose they are.
+  // The number of tenants whose rows the reader sees in the view.
   static std::string tenants_in(PgClient& reader, const std::string& view, const std::string& column) {
     return reader.ask_one("SELECT count(DISTINCT " + column + ") FROM latchkey." + view);
   }
@@ -85,7 +85,7 @@ TEST_F(SqlReaders, ADashboardOfAllTenants) {
   open(url());
 }
 
-// SELECT alone is for backups, by who is above the policies: what they ask may not be called.
+// SELECT alone is for backups, by roles with BYPASSRLS. Other roles cannot call the functions of the policies.
 TEST_F(SqlReaders, SelectAloneReadsTablesWithBypassrlsOnly) {
   const std::string plain = make_role(), above = make_role("BYPASSRLS");
   for (const std::string& role : {plain, above})
@@ -96,8 +96,8 @@ TEST_F(SqlReaders, SelectAloneReadsTablesWithBypassrlsOnly) {
   EXPECT_EQ(problems(), Problems{});
 }
 
-// With CREATEROLE (PostgreSQL 15), or as who may grant one of the three, a role makes itself a member of them.
-TEST_F(SqlReaders, ABoundRoleThatCanMakeItselfMoreIsToldOf) {
+// With CREATEROLE (PostgreSQL 15), or with ADMIN OPTION on one of the three roles, a role can make itself a member.
+TEST_F(SqlReaders, BoundRoleThatCanGainRightsIsReported) {
   const std::string bound = make_role(), power = make_role("CREATEROLE BYPASSRLS");
   const auto after = [&](const std::string& fault) {
     admin.execute("BEGIN; " + fault);
@@ -107,21 +107,22 @@ TEST_F(SqlReaders, ABoundRoleThatCanMakeItselfMoreIsToldOf) {
   };
   admin.execute("GRANT latchkey_tenant TO " + bound + "; INSERT INTO latchkey.tenant_roles VALUES ('" + bound +
                 "', 'acme')");
-  EXPECT_EQ(problems(), Problems{}) << "roles that are nobody's may have what they like";
-  const std::string told = "role " + bound + " is bound to a tenant and ";
-  EXPECT_EQ(after("ALTER ROLE " + bound + " CREATEROLE"), Problems{told + "has CREATEROLE"});
-  EXPECT_EQ(after("ALTER ROLE " + bound + " BYPASSRLS"), Problems{told + "has BYPASSRLS"});
-  EXPECT_EQ(after("GRANT " + power + " TO " + bound), (Problems{told + "has BYPASSRLS", told + "has CREATEROLE"}));
-  EXPECT_EQ(after("GRANT latchkey TO " + bound).back(), told + "has SUPERUSER");
+  EXPECT_EQ(problems(), Problems{}) << "an unbound role may have any right";
+  const std::string problem = "role " + bound + " is bound to a tenant and ";
+  EXPECT_EQ(after("ALTER ROLE " + bound + " CREATEROLE"), Problems{problem + "has CREATEROLE"});
+  EXPECT_EQ(after("ALTER ROLE " + bound + " BYPASSRLS"), Problems{problem + "has BYPASSRLS"});
+  EXPECT_EQ(after("GRANT " + power + " TO " + bound),
+            (Problems{problem + "has BYPASSRLS", problem + "has CREATEROLE"}));
+  EXPECT_EQ(after("GRANT latchkey TO " + bound).back(), problem + "has SUPERUSER");
   for (const char* role : {"latchkey_engine", "latchkey_tenant", "latchkey_service"}) {
     const auto found = after("GRANT " + std::string(role) + " TO " + bound + " WITH ADMIN OPTION");
-    EXPECT_EQ(found.back(), told + "may grant " + role);
+    EXPECT_EQ(found.back(), problem + "may grant " + role);
     EXPECT_EQ(after("ALTER ROLE " + std::string(role) + " LOGIN"),
               Problems{"role " + std::string(role) + " can log in"});
   }
 }
 
-TEST_F(SqlReaders, EverythingThatIsMetSaysWhatItIs) {
+TEST_F(SqlReaders, EveryVisibleObjectHasAComment) {
   EXPECT_EQ(
       admin.ask("SELECT c.oid::regclass::text FROM pg_class c WHERE c.relnamespace = 'latchkey'::regnamespace AND "
                 "c.relkind IN ('r', 'v') AND c.relname <> 'migrations' AND obj_description(c.oid, 'pg_class') IS "
@@ -131,7 +132,7 @@ TEST_F(SqlReaders, EverythingThatIsMetSaysWhatItIs) {
       std::vector<std::string>{});
 }
 
-// By sync_errors and job_runs alike.
+// In sync_errors and in job_runs.
 TEST_F(SqlReaders, AFailedRunWithoutAKeyShowsItsId) {
   admin.execute(
       "SET app.current_tenant = 'acme'; DO $$ DECLARE b record; BEGIN SELECT * INTO b FROM latchkey.begin_run('g', "
@@ -142,7 +143,7 @@ TEST_F(SqlReaders, AFailedRunWithoutAKeyShowsItsId) {
             (std::vector<std::string>{"t", "t", "t"}));
 }
 
-// What the views call for every row is not called: it is in the plan itself.
+// The views' time conversion is inlined into the query plan, so that no function is called for each row.
 TEST_F(SqlReaders, TimesAreInlined) {
   std::string plan;
   for (const std::string& line : admin.ask("EXPLAIN (VERBOSE, COSTS OFF) SELECT created_at FROM latchkey.job_runs"))

@@ -1,5 +1,5 @@
-// A settlement that is sent twice: the effect that it shares a transaction with is there once. Its COMMIT's answer was
-// lost, or two programs share the name of a call.
+// A settlement that is sent twice has one effect: after a lost reply to its COMMIT, and when two programs share a
+// call_id.
 #include "sql/sql_fixture.hpp"
 #include "support/postgres/fault_proxy.hpp"
 #include "support/postgres/pg_server.hpp"
@@ -7,14 +7,14 @@
 namespace latchkey {
 namespace {
 
-class SqlSettleAgain : public SqlTest {
+class SqlSettleTwice : public SqlTest {
  protected:
-  SqlSettleAgain() {
+  SqlSettleTwice() {
     role_ = make_role("payer");
     admin.run("GRANT latchkey_service TO " + role_ + "; CREATE TABLE effects (what text); GRANT ALL ON effects TO " +
               role_ + "; ALTER ROLE " + role_ + " SET app.current_tenant = 'acme'");
   }
-  ~SqlSettleAgain() override { admin.run("DROP TABLE effects"); }
+  ~SqlSettleTwice() override { admin.run("DROP TABLE effects"); }
 
   Sql through(const FaultProxy& proxy) const {
     const std::string url = proxy.url(url_.substr(url_.rfind('/') + 1));
@@ -24,7 +24,7 @@ class SqlSettleAgain : public SqlTest {
     return "SELECT status, changed, result_text FROM latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'paid'" +
            more + ")";
   }
-  // The transaction that has the effect, as docs/sql.md repeats it: until it is known to be kept.
+  // The transaction with the effect. Callers repeat it until its commit is known, as docs/sql.md says.
   static std::string pay(Sql& sql, const std::vector<Value>& won) {
     try {
       sql.run("BEGIN; INSERT INTO effects VALUES ('order-7')");
@@ -44,9 +44,9 @@ class SqlSettleAgain : public SqlTest {
 
 const std::string kBegin = "SELECT run, fence, status FROM latchkey.begin_run('pay', 'order-7')";
 
-TEST_F(SqlSettleAgain, ALostAnswerToTheCommitLeavesOneEffect) {
+TEST_F(SqlSettleTwice, LostCommitReplyLeavesOneEffect) {
   FaultProxy proxy(PgServer::instance().port());
-  for (const FaultAt at : {FaultAt::commit_asked, FaultAt::commit_answered})
+  for (const FaultAt at : {FaultAt::commit_request, FaultAt::commit_reply})
     for (const FaultHow how : {FaultHow::close, FaultHow::reset}) {
       SCOPED_TRACE(std::to_string(static_cast<int>(at)) + " " + std::to_string(static_cast<int>(how)));
       admin.run("TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.keys");
@@ -58,8 +58,8 @@ TEST_F(SqlSettleAgain, ALostAnswerToTheCommitLeavesOneEffect) {
       }
       // The program lives, and sends that transaction again.
       Sql again = connect(role_);
-      const bool was_kept = at == FaultAt::commit_answered;
-      EXPECT_EQ(pay(again, won), was_kept ? "ALREADY_SETTLED" : "paid");
+      const bool was_committed = at == FaultAt::commit_reply;
+      EXPECT_EQ(pay(again, won), was_committed ? "ALREADY_SETTLED" : "paid");
       EXPECT_EQ(pay(again, won), "ALREADY_SETTLED");
       EXPECT_EQ(effects(), "1");
       EXPECT_EQ(again.row("SELECT status, result_text FROM latchkey.begin_run('pay', 'order-7')"),
@@ -67,8 +67,8 @@ TEST_F(SqlSettleAgain, ALostAnswerToTheCommitLeavesOneEffect) {
     }
 }
 
-// Both are told that they won, by the same fence: that is what a call's name is for. Only one settles.
-TEST_F(SqlSettleAgain, TwoThatShareACallHaveOneEffect) {
+// Both programs get the same fence, as a call_id promises. Only one settles.
+TEST_F(SqlSettleTwice, SharedCallIdHasOneEffect) {
   const std::string call =
       "SELECT run, fence, status FROM latchkey.begin_run('pay', 'order-7', call_id => "
       "'11111111-1111-4111-8111-111111111111')";
@@ -98,7 +98,7 @@ TEST_F(SqlSettleAgain, TwoThatShareACallHaveOneEffect) {
   EXPECT_EQ(effects(), "1");
 }
 
-TEST_F(SqlSettleAgain, WhoHasNoEffectInTheTransactionMayAskForTheAnswer) {
+TEST_F(SqlSettleTwice, StoredReplyIsReturnedOnRequest) {
   Sql sql = connect(role_);
   const auto won = sql.row(kBegin);
   const std::string answer = ", if_settled => 'answer'";
@@ -107,13 +107,13 @@ TEST_F(SqlSettleAgain, WhoHasNoEffectInTheTransactionMayAskForTheAnswer) {
   for (const char* refuse : {"", ", if_settled => 'refuse'", ", if_settled => NULL"})
     EXPECT_EQ(refusal(sql, complete(won, refuse)).detail, "ALREADY_SETTLED") << refuse;
   EXPECT_EQ(refusal(sql, complete(won, ", if_settled => 'ignore'")).detail, "INVALID_ARGUMENT");
-  // It answers a repeat, not another outcome, nor another owner.
+  // A repeat gets the stored reply; another outcome or another owner does not.
   EXPECT_EQ(refusal(sql, "SELECT latchkey.fail_run('" + *won[0] + "', " + *won[1] + ", 'no')").detail,
             "ALREADY_SETTLED");
   EXPECT_EQ(refusal(sql, complete({won[0], "7"}, answer)).detail, "LEASE_LOST");
 }
 
-TEST_F(SqlSettleAgain, TwiceInOneTransactionIsRefusedToo) {
+TEST_F(SqlSettleTwice, SecondInOneTransactionIsRefused) {
   Sql sql = connect(role_);
   sql.run("BEGIN");
   const auto won = sql.row(kBegin);
@@ -125,8 +125,8 @@ TEST_F(SqlSettleAgain, TwiceInOneTransactionIsRefusedToo) {
   EXPECT_EQ(sql.row(kBegin)[2], "won");
 }
 
-// It has no effect that could be there twice.
-TEST_F(SqlSettleAgain, AFailureAnswersTheSame) {
+// A failure has no effect that could happen twice.
+TEST_F(SqlSettleTwice, RepeatedFailureGetsTheSameReply) {
   Sql sql = connect(role_);
   const auto won = sql.row("SELECT run, fence FROM latchkey.begin_run('pay', 'order-7', retries => 0)");
   const std::string fail =
@@ -139,8 +139,8 @@ TEST_F(SqlSettleAgain, AFailureAnswersTheSame) {
   EXPECT_EQ(effects(), "0");
 }
 
-// Whatever fills a call_id that nobody gave with noughts must not make all callers one.
-TEST_F(SqlSettleAgain, TheNilUuidNamesNoCall) {
+// Some clients send zeros for a missing call_id. Such calls must not count as one call.
+TEST_F(SqlSettleTwice, NilUuidIsNoCallId) {
   const std::string nil = "call_id => '00000000-0000-0000-0000-000000000000'";
   Sql caller = connect(role_);
   const auto begin = [&](const std::string& arguments) {

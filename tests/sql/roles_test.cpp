@@ -1,4 +1,4 @@
-// Who may do what in a tenant: C6, C7, and a session that names the person it speaks for.
+// The rights of a tenant's roles and members (C6, C7), and of a session that acts for a person.
 #include <algorithm>
 
 #include "sql/sql_hostile.hpp"
@@ -6,7 +6,8 @@
 namespace latchkey {
 namespace {
 
-TEST_F(SqlHostile, OrgAdminsReadTheirDeadLettersAndOnlyTheEngineWritesThem) {
+// covers: C6
+TEST_F(SqlHostile, OrgAdminsReadDeadLettersTheEngineWrites) {
   const auto letters = [](Sql& session) {
     return std::stoi(*session.one(
         "SELECT (SELECT count(*) FROM latchkey.dead_letter_queue) + (SELECT count(*) FROM latchkey.sync_errors)"));
@@ -15,7 +16,7 @@ TEST_F(SqlHostile, OrgAdminsReadTheirDeadLettersAndOnlyTheEngineWritesThem) {
   EXPECT_EQ(letters(session), 2) << "the service itself";
   session.run("SET app.current_actor = 'acme-admin'");
   EXPECT_EQ(letters(session), 2);
-  for (const char* actor : {"acme-viewer", "acme-service", "globex-admin", "nobody"}) {
+  for (const char* actor : {"acme-viewer", "acme-service", "globex-admin", "stranger"}) {
     session.run("SET app.current_actor = '" + std::string(actor) + "'");
     EXPECT_EQ(letters(session), 0) << actor;
   }
@@ -27,16 +28,16 @@ TEST_F(SqlHostile, OrgAdminsReadTheirDeadLettersAndOnlyTheEngineWritesThem) {
     EXPECT_EQ(refusal(session, "INSERT INTO latchkey." + std::string(insert)).state, "42501") << insert;
 }
 
-// What a session can do by its own rights and by those of the person that it names.
+// The rights of a session: the lesser of its role's and of the named person's.
 enum class May { nothing, write, acknowledge };
 
-class SqlPeople : public SqlHostile {
+class SqlMembers : public SqlHostile {
  protected:
   static std::string with_actor(std::string call, const std::string& actor) {
     if (const auto at = call.find("{actor}"); at != call.npos) call.replace(at, 7, actor);
     return "SELECT latchkey." + call;
   }
-  // Tries every function that writes; `admin_named` is the org-admin in whose name it acknowledges.
+  // Tries every function that writes; `admin_named` is the org-admin that acknowledges.
   void expect_may(Sql& session, May may, const std::string& admin_named, const std::string& who) {
     for (const std::string& call : writing_calls()) {
       SCOPED_TRACE(who + ": " + call);
@@ -52,7 +53,7 @@ class SqlPeople : public SqlHostile {
   }
 };
 
-TEST_F(SqlPeople, EveryFunctionThatWritesIsTried) {
+TEST_F(SqlMembers, EveryFunctionThatWritesIsTried) {
   std::vector<std::string> tried;
   for (const std::string& call : writing_calls()) tried.push_back(call.substr(0, call.find('(')));
   std::ranges::sort(tried);
@@ -64,7 +65,7 @@ TEST_F(SqlPeople, EveryFunctionThatWritesIsTried) {
   EXPECT_EQ(tried, all);
 }
 
-TEST_F(SqlPeople, AServiceThatNamesAPersonHasThatPersonsRights) {
+TEST_F(SqlMembers, ServiceHasTheNamedMembersRights) {
   admin.run("INSERT INTO latchkey.members VALUES ('acme', 'above', 'admin'), ('globex', 'elsewhere', 'service')");
   const std::string before = everything();
   Sql session = service("acme");
@@ -72,7 +73,7 @@ TEST_F(SqlPeople, AServiceThatNamesAPersonHasThatPersonsRights) {
   const std::pair<const char*, May> people[] = {
       {"", May::acknowledge},       {"acme-admin", May::acknowledge}, {"above", May::acknowledge},
       {"acme-service", May::write}, {"acme-viewer", May::nothing},    {"globex-admin", May::nothing},
-      {"elsewhere", May::nothing},  {"nobody", May::nothing},         {"ACME-ADMIN", May::nothing}};
+      {"elsewhere", May::nothing},  {"stranger", May::nothing},       {"ACME-ADMIN", May::nothing}};
   for (const auto& [actor, may] : people) {
     session.run("SET app.current_actor = '" + std::string(actor) + "'");
     expect_may(session, may, may == May::acknowledge && *actor ? actor : "acme-admin", actor);
@@ -80,7 +81,7 @@ TEST_F(SqlPeople, AServiceThatNamesAPersonHasThatPersonsRights) {
   EXPECT_EQ(everything(), before);
 }
 
-TEST_F(SqlPeople, ABoundRoleHasTheLesserOfItsRightsAndThePersons) {
+TEST_F(SqlMembers, BoundRoleHasTheLesserRights) {
   const std::string before = everything();
   const char* const kRoles[] = {"viewer", "service", "org-admin"};
   const char* const kActors[] = {"acme-viewer", "acme-service", "acme-admin"};
@@ -99,9 +100,9 @@ TEST_F(SqlPeople, ABoundRoleHasTheLesserOfItsRightsAndThePersons) {
   EXPECT_EQ(everything(), before);
 }
 
-TEST_F(SqlPeople, WhoIsNoMemberSeesNothing) {
+TEST_F(SqlMembers, NonMemberSeesNothing) {
   Sql session = service("acme");
-  for (const char* actor : {"globex-admin", "nobody"}) {
+  for (const char* actor : {"globex-admin", "stranger"}) {
     session.run("SET app.current_actor = '" + std::string(actor) + "'");
     EXPECT_EQ(read_all(session), 0u) << actor;
     EXPECT_EQ(session.one("SELECT latchkey.is_org_admin('acme-admin')"), "f");
@@ -112,14 +113,15 @@ TEST_F(SqlPeople, WhoIsNoMemberSeesNothing) {
   }
 }
 
-TEST_F(SqlHostile, AcknowledgingNeedsAnOrgAdminAndRecordsWhoAndWhen) {
+// covers: C7
+TEST_F(SqlHostile, OrgAdminAcknowledgesWithNameAndTime) {
   Sql session = service("acme");
   const std::string letter = *session.one("SELECT id FROM latchkey.dead_letter_queue");
   const auto acknowledge = [&](const std::string& actor) {
     return "SELECT acknowledged_by, acknowledged_at FROM latchkey.acknowledge_dlq_entry('" + letter + "', " + actor +
            ")";
   };
-  for (const char* actor : {"'acme-viewer'", "'globex-admin'", "'nobody'", "''", "NULL"})
+  for (const char* actor : {"'acme-viewer'", "'globex-admin'", "'stranger'", "''", "NULL"})
     EXPECT_EQ(refusal(session, acknowledge(actor)).state, "LK403") << actor;
   session.run("SET app.current_actor = 'acme-viewer'");
   EXPECT_EQ(refusal(session, acknowledge("'acme-admin'")).detail, "FORBIDDEN") << "in another person's name";
@@ -131,7 +133,7 @@ TEST_F(SqlHostile, AcknowledgingNeedsAnOrgAdminAndRecordsWhoAndWhen) {
   EXPECT_EQ(first[0], "acme-admin");
   admin.run("INSERT INTO latchkey.members VALUES ('acme', 'second-admin', 'org-admin')");
   session.run("SET app.current_actor = ''");
-  EXPECT_EQ(session.row(acknowledge("'second-admin'")), first) << "the first stands";
+  EXPECT_EQ(session.row(acknowledge("'second-admin'")), first) << "the first acknowledgement remains";
   EXPECT_EQ(session.row("SELECT acknowledged_by_actor, acknowledged_at FROM latchkey.dead_letter_queue"), first);
   EXPECT_EQ(session.one("SELECT acknowledged_by = latchkey.name_uuid('acme-admin') FROM latchkey.dead_letter_queue"),
             "t");

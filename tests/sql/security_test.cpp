@@ -7,15 +7,16 @@
 #include "sql/sql_runs.hpp"
 #include "support/postgres/pg_bouncer.hpp"
 #include "support/postgres/pg_server.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
 
-TEST_F(SqlHostile, EveryTableHasRowsOfBoth) {
-  const std::set<std::string> nobodys{"latchkey.place", "latchkey.batches", "latchkey.latches", "latchkey.settlements"};
+TEST_F(SqlHostile, EveryTableHasRowsOfBothTenants) {
+  const std::set<std::string> without_tenant{"latchkey.place", "latchkey.batches", "latchkey.latches",
+                                             "latchkey.settlements"};
   for (const std::string& name : relations()) {
-    if (nobodys.contains(name)) continue;
+    if (without_tenant.contains(name)) continue;
     // By its name, or by its UUID in the seeds' columns.
     const Rows column = admin.rows(
         "SELECT attname FROM pg_attribute WHERE attrelid = $1::text::regclass AND attname = ANY "
@@ -32,7 +33,8 @@ TEST_F(SqlHostile, EveryTableHasRowsOfBoth) {
   }
 }
 
-TEST_F(SqlHostile, ATenantSeesItsRowsAndNoOthers) {
+// covers: C6
+TEST_F(SqlHostile, TenantSeesItsOwnRowsOnly) {
   Sql believed = service("acme");
   EXPECT_GT(read_all(believed), 20u);
   expect_writes_nothing(believed);
@@ -41,8 +43,8 @@ TEST_F(SqlHostile, ATenantSeesItsRowsAndNoOthers) {
   expect_writes_nothing(bound);
 }
 
-// Not by a policy, which would leave estimates and EXPLAIN: the right itself is not given, of no column.
-TEST_F(SqlHostile, WhatIsTheEnginesAloneIsDenied) {
+// No right is granted on any column. A policy alone would still allow EXPLAIN and its estimates.
+TEST_F(SqlHostile, EngineTablesAreDenied) {
   Sql believed = service("acme"), bound = connect(bound_role("acme"));
   for (const char* table : {"keys", "settlements", "tokens", "batches", "place", "latches", "tenant_roles"}) {
     const std::string name = std::string("latchkey.") + table;
@@ -57,7 +59,7 @@ TEST_F(SqlHostile, WhatIsTheEnginesAloneIsDenied) {
   }
 }
 
-TEST_F(SqlHostile, NoTenantSeesNothing) {
+TEST_F(SqlHostile, SessionWithoutTenantSeesNothing) {
   const std::string role = make_role("unset");
   admin.run("GRANT latchkey_service TO " + role);
   Sql session = connect(role);
@@ -72,8 +74,8 @@ TEST_F(SqlHostile, NoTenantSeesNothing) {
   EXPECT_EQ(read_all(session), 0u);
 }
 
-// Unset, empty, and said by somebody who is not believed.
-TEST_F(SqlHostile, WithoutATenantNoFunctionDoesAnything) {
+// The tenant is unset, empty, or set by a role whose setting is ignored.
+TEST_F(SqlHostile, FunctionsNeedATenant) {
   const std::string unset = make_role("unset"), liar = make_role("liar");
   admin.run("GRANT latchkey_service TO " + unset + "; GRANT latchkey_tenant TO " + liar);
   const std::string before = everything();
@@ -97,12 +99,12 @@ TEST_F(SqlHostile, WithoutATenantNoFunctionDoesAnything) {
   expect_nothing(session, "an actor without a tenant");
   Sql other = connect(liar);
   other.run("SET app.current_tenant = 'acme'; SET app.current_actor = 'acme-admin'");
-  expect_nothing(other, "not believed");
+  expect_nothing(other, "setting ignored");
   EXPECT_EQ(everything(), before);
 }
 
-// Fences, counters, the clock's mark and where purging goes on: nobody's but the engine's.
-TEST_F(SqlHostile, SequencesAreNeitherReadNorMoved) {
+// Fences, counters, the clock's mark and the purge's position belong to the engine.
+TEST_F(SqlHostile, SequencesAreDenied) {
   const Rows sequences =
       admin.rows("SELECT oid::regclass FROM pg_class WHERE relnamespace = 'latchkey'::regnamespace AND relkind = 'S'");
   EXPECT_EQ(sequences.size(), 4u);
@@ -123,7 +125,7 @@ TEST_F(SqlHostile, SequencesAreNeitherReadNorMoved) {
   }
 }
 
-TEST_F(SqlHostile, TheSettingIsBelievedOnlyForServices) {
+TEST_F(SqlHostile, TenantSettingIsForServicesOnly) {
   const std::string role = make_role("liar");
   admin.run("GRANT latchkey_tenant TO " + role);
   Sql session = connect(role);
@@ -138,7 +140,7 @@ TEST_F(SqlHostile, TheSettingIsBelievedOnlyForServices) {
   EXPECT_EQ(refusal(stranger, "SELECT latchkey.begin_run('f', 'k')").state, "42501");
 }
 
-TEST_F(SqlHostile, ABoundRoleTriesToBeAnother) {
+TEST_F(SqlHostile, BoundRoleCannotChangeItsTenant) {
   const std::string role = bound_role("acme");
   admin.run("GRANT latchkey_service TO " + role);  // even so: its setting is ignored
   Sql session = connect(role);
@@ -161,13 +163,13 @@ TEST_F(SqlHostile, ABoundRoleTriesToBeAnother) {
         "INSERT INTO latchkey.members VALUES ('acme', 'me', 'org-admin')",
         "SET row_security = off; SELECT * FROM latchkey.runs"})
     EXPECT_EQ(refusal(session, trick).state, "42501") << trick;
-  // Its runs are acme's, whatever it says.
+  // Its runs are acme's, whatever tenant it sets.
   session.run("RESET row_security; SET app.current_tenant = 'globex'");
   session.run("SELECT latchkey.begin_run('f', 'mine')");
   EXPECT_EQ(admin.one("SELECT tenant FROM latchkey.runs WHERE convert_from(key, 'UTF8') = 'mine'"), "acme");
 }
 
-TEST_F(SqlHostile, FunctionsInAQuerySeeNoRowsThatItsReaderMayNot) {
+TEST_F(SqlHostile, UserFunctionsSeeNoForeignRows) {
   Sql session = connect(bound_role("acme"));
   session.run(
       "CREATE FUNCTION pg_temp.leak(t text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS "
@@ -197,14 +199,14 @@ TEST_F(SqlHostile, ForeignIdsAreUnknownInEveryFunction) {
     EXPECT_EQ(with(call.starts_with("ack") ? letter : run), with(unknown));
     EXPECT_EQ(with(run).substr(0, 2), "LK");
   }
-  // Its machine, with whatever else is its own.
+  // A foreign state machine looks like an unknown one.
   for (const char* rest :
        {"'e', 'go')", "'e', 'no such')", "'none', 'go', start => 'a')", "'e', 'go', expected => 'a')"}) {
     const auto with = [&](const std::string& machine) {
       const SqlError error = refusal(session, "SELECT latchkey.transition('" + machine + "', " + rest);
       return error.state + " " + error.detail + " " + error.what();
     };
-    EXPECT_EQ(with("globex"), with("nobodys"));
+    EXPECT_EQ(with("globex"), with("unused"));
     EXPECT_THAT(with("globex"), ::testing::HasSubstr(" NOT_FOUND ")) << rest;
   }
   EXPECT_EQ(admin.one("SELECT status FROM latchkey.states s JOIN latchkey.runs r USING (seq) WHERE r.id = $1", {run}),
@@ -213,14 +215,14 @@ TEST_F(SqlHostile, ForeignIdsAreUnknownInEveryFunction) {
 
 constexpr const char* kCall = "00000000-0000-4000-8000-00000000ca11";
 
-TEST_F(SqlHostile, AnothersKeyIsFreeAndNothingTellsOfIt) {
+TEST_F(SqlHostile, ForeignKeysAreFreeAndInvisible) {
   Sql session = service("acme");
   for (const char* key : {"globex-open", "globex-done", "globex-failed"}) {
     const auto won =
         session.row("SELECT status, generation, attempt FROM latchkey.begin_run('f', '" + std::string(key) + "')");
     EXPECT_EQ(won, (std::vector<Value>{"won", "1", "1"})) << key;
   }
-  // The same job by the same call: each its own.
+  // Two tenants enqueue the same job with the same call_id: each gets its own run.
   Sql neighbour = service("globex");
   std::set<std::string> runs;
   for (Sql* one : {&neighbour, &session}) {
@@ -228,18 +230,18 @@ TEST_F(SqlHostile, AnothersKeyIsFreeAndNothingTellsOfIt) {
         "SELECT run, duplicate FROM latchkey.enqueue('g', 'job', call_id => '" + std::string(kCall) + "')";
     const auto made = one->row(job);
     EXPECT_EQ(made[1], "f");
-    EXPECT_EQ(one->row(job), made) << "the same call, answered alike";
+    EXPECT_EQ(one->row(job), made) << "the same call gets the same reply";
     runs.insert(*made[0]);
   }
   EXPECT_EQ(runs.size(), 2u);
   EXPECT_EQ(session.one("SELECT changed FROM latchkey.transition('acme', 'e2', 'go', start => 'a')"), "t");
-  // Nor does a tenant that another one holds up wait for it.
+  // A tenant does not wait for another tenant's open transaction.
   Sql other = service("globex");
   other.run("BEGIN; SELECT latchkey.begin_run('f', 'both')");
   session.run("SET lock_timeout = '1 s'; SELECT latchkey.begin_run('f', 'both')");
 }
 
-TEST_F(SqlHostile, TheSameMachineEntityAndCallInTwoTenantsDoNotMeet) {
+TEST_F(SqlHostile, TransitionsOfTwoTenantsAreSeparate) {
   Sql own = service("acme"), other = service("globex");
   own.run(
       "SELECT latchkey.declare_transition('both', 'a', 'go', 'b'), latchkey.declare_transition('both', 'b', 'on', "
@@ -250,17 +252,17 @@ TEST_F(SqlHostile, TheSameMachineEntityAndCallInTwoTenantsDoNotMeet) {
       "'a', call_id => '" +
       std::string(kCall) + "')";
   EXPECT_EQ(other.row(go), (std::vector<Value>{"z", "t", "z"}));
-  EXPECT_EQ(own.row(go), (std::vector<Value>{"b", "t", "b"})) << "another's call is not its repeat";
+  EXPECT_EQ(own.row(go), (std::vector<Value>{"b", "t", "b"})) << "a foreign call is not a repeat";
   EXPECT_EQ(own.one("SELECT state FROM latchkey.transition('both', 'e', 'on')"), "c");
   EXPECT_EQ(own.row(go), (std::vector<Value>{"b", "f", "c"}));
-  EXPECT_EQ(other.row(go), (std::vector<Value>{"z", "f", "z"})) << "nobody else moved it";
+  EXPECT_EQ(other.row(go), (std::vector<Value>{"z", "f", "z"})) << "no other tenant changed the entity";
   EXPECT_EQ(refusal(other, "SELECT latchkey.transition('both', 'e', 'on')").detail,
             refusal(other, "SELECT latchkey.transition('both', 'e', 'no such')").detail)
-      << "a move that only another has declared";
+      << "a transition that only another tenant declared";
 }
 
-// EXPLAIN goes by what ANALYZE counted in all rows, whoever asks.
-TEST_F(SqlHostile, EstimatesTellNothingOfAnothersNames) {
+// EXPLAIN estimates from the statistics of all rows, for every reader.
+TEST_F(SqlHostile, EstimatesDoNotRevealForeignNames) {
   service("globex").run("SELECT latchkey.enqueue('hidden') FROM generate_series(1, 300)");
   admin.run("ANALYZE");
   EXPECT_EQ(
@@ -275,8 +277,8 @@ TEST_F(SqlHostile, EstimatesTellNothingOfAnothersNames) {
         *session.one("EXPLAIN (FORMAT JSON) SELECT FROM latchkey.runs WHERE " + condition + " OFFSET 0");
     return plan.substr(plan.find("\"Plan Rows\""), 24);
   };
-  EXPECT_EQ(estimate("function = 'hidden'"), estimate("function = 'nobodys'"));
-  EXPECT_EQ(estimate("tenant = 'globex'"), estimate("tenant = 'nobody'"));
+  EXPECT_EQ(estimate("function = 'hidden'"), estimate("function = 'unused'"));
+  EXPECT_EQ(estimate("tenant = 'globex'"), estimate("tenant = 'unused'"));
 }
 
 TEST_F(SqlHostile, OnlyTheListedFunctionsCanBeCalled) {
@@ -293,16 +295,16 @@ TEST_F(SqlHostile, OnlyTheListedFunctionsCanBeCalled) {
   Sql session = service("acme");
   EXPECT_EQ(refusal(session, "SELECT latchkey.lock_state(1)").state, "42501");
   EXPECT_EQ(refusal(session, "SELECT nextval('latchkey.fences')").state, "42501");
-  EXPECT_EQ(session.one("SELECT latchkey.tenant_id('globex')"), foreign_[3]) << "what anybody can compute";
+  EXPECT_EQ(session.one("SELECT latchkey.tenant_id('globex')"), foreign_[3]) << "a public computation";
 }
 
-TEST_F(SqlHostile, MembersOfOthersAreNotToldOf) {
+TEST_F(SqlHostile, ForeignMembersAreNotRevealed) {
   Sql session = service("acme");
   EXPECT_EQ(session.one("SELECT latchkey.is_org_admin('acme-admin')"), "t");
   EXPECT_EQ(session.one("SELECT latchkey.is_org_admin('globex-admin')"), "f");
 }
 
-TEST_F(SqlHostile, ASessionsOwnNamesDoNotGetIntoTheFunctions) {
+TEST_F(SqlHostile, SearchPathDoesNotReachTheFunctions) {
   const std::string role = bound_role("acme");
   admin.run("CREATE SCHEMA evil AUTHORIZATION " + role);
   Sql session = connect(role);
@@ -323,7 +325,7 @@ TEST_F(SqlHostile, ASessionsOwnNamesDoNotGetIntoTheFunctions) {
   admin.run("DROP SCHEMA evil CASCADE");
 }
 
-// Two programs and one connection to the server, which each has for a transaction at a time.
+// Two programs share one connection to the server, transaction by transaction.
 TEST_F(SqlHostile, APooledConnectionForgetsItsTenant) {
   const std::string role = make_role("pool");
   admin.run("GRANT latchkey_service TO " + role);
@@ -347,7 +349,7 @@ TEST_F(SqlHostile, APooledConnectionForgetsItsTenant) {
   EXPECT_EQ(backend(one), backend(two));
 }
 
-TEST_F(SqlHostile, ASuperusersUrlIsUnderThePoliciesOnceItTakesOnARole) {
+TEST_F(SqlHostile, PoliciesApplyToASuperuserWithARole) {
   for (int time = 0; time < 2; ++time) {
     Sql session = connect();
     session.run("BEGIN; SET LOCAL ROLE latchkey_tenant; SET LOCAL app.current_tenant = 'acme'");

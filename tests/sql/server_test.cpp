@@ -1,11 +1,11 @@
-// A server and row-level security: it does not start where tenants are not kept apart, and serves by every kind of URL
-// that is documented.
+// A server and row-level security: it does not start on a database that does not isolate tenants, and it works with
+// every documented kind of URL.
 #include <thread>
 
 #include "conformance/store_test.hpp"
-#include "support/comes_true.hpp"
 #include "support/postgres/pg_bouncer.hpp"
 #include "support/postgres/pg_stores.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 namespace {
@@ -42,7 +42,7 @@ class SqlServer : public PostgresStores {
   PgClient admin{url()};
 };
 
-// Everything that a server does, for two tenants; `prefix` keeps the keys of one call from another's.
+// Runs every operation of a server for two tenants; `prefix` separates the tenants of several calls.
 void SqlServer::expect_serves(Store& store, const std::string& prefix) {
   Verbs verbs(store);
   for (const std::string& tenant : {prefix + "acme", prefix + "globex"}) {
@@ -68,13 +68,13 @@ void SqlServer::expect_serves(Store& store, const std::string& prefix) {
     EXPECT_EQ(store.list_dead_letters({.tenant = tenant}).value().entries.size(), 1u);
     EXPECT_TRUE(store.find_dead_letter(tenant, *failed.dead_letter).value());
     EXPECT_EQ(store.list_members(*failed.dead_letter, 10).value().size(), 1u);
-    const auto moved = store.move_dead_letter(
-        {.tenant = tenant, .letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = "somebody"});
+    const auto moved = store.act_on_dead_letter(
+        {.tenant = tenant, .dead_letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = "ann"});
     EXPECT_TRUE(moved.value()->members.at(0).changed);
-    EXPECT_TRUE(store.acknowledge(tenant, *failed.dead_letter, "somebody").value()->acknowledged_at);
+    EXPECT_TRUE(store.acknowledge(tenant, *failed.dead_letter, "ann").value()->acknowledged_at);
     EXPECT_TRUE(std::get<Moved>(verbs.move({tenant, job.id(), CancelByHand{}})).changed);
   }
-  EXPECT_EQ(store.list({.tenant = prefix + "nobody"}).value().runs.size(), 0u);
+  EXPECT_EQ(store.list({.tenant = prefix + "unused"}).value().runs.size(), 0u);
   TokenRecord token{.id = prefix + "token", .name = "n", .role = Role::service, .tenants = {"acme"}};
   EXPECT_TRUE(store.add_token(token));
   EXPECT_FALSE(store.list_tokens().value().empty());
@@ -84,11 +84,11 @@ void SqlServer::expect_serves(Store& store, const std::string& prefix) {
   verbs.purge();
 }
 
-TEST_F(SqlServer, DoesNotStartWhereTenantsAreNotKeptApart) {
+TEST_F(SqlServer, DoesNotStartWithoutTenantIsolation) {
   struct Fault {
     const char* done;
     const char* undone;
-    const char* told;
+    const char* problem;
   };
   const Fault faults[] = {
       {"ALTER TABLE latchkey.runs NO FORCE ROW LEVEL SECURITY", "ALTER TABLE latchkey.runs FORCE ROW LEVEL SECURITY",
@@ -101,7 +101,7 @@ TEST_F(SqlServer, DoesNotStartWhereTenantsAreNotKeptApart) {
       {"GRANT EXECUTE ON FUNCTION latchkey.lock_state(bigint) TO PUBLIC",
        "REVOKE EXECUTE ON FUNCTION latchkey.lock_state(bigint) FROM PUBLIC",
        "function latchkey.lock_state(bigint) may be called by everybody"},
-      // Both are told.
+      // Both problems are reported.
       {"ALTER TABLE latchkey.keys DISABLE ROW LEVEL SECURITY; ALTER ROLE latchkey_engine BYPASSRLS",
        "ALTER TABLE latchkey.keys ENABLE ROW LEVEL SECURITY; ALTER ROLE latchkey_engine NOBYPASSRLS",
        "table latchkey.keys does not force row-level security; role latchkey_engine is a superuser or has BYPASSRLS"},
@@ -110,17 +110,17 @@ TEST_F(SqlServer, DoesNotStartWhereTenantsAreNotKeptApart) {
   for (const Fault& fault : faults) {
     admin.execute(fault.done);
     const std::string before = everything();
-    const Error told = refused(url());
-    EXPECT_EQ(told.code, Code::STORE_FORMAT);
-    EXPECT_EQ(told.detail, std::string("this database does not isolate tenants: ") + fault.told);
+    const Error error = refused(url());
+    EXPECT_EQ(error.code, Code::STORE_FORMAT);
+    EXPECT_EQ(error.detail, std::string("this database does not isolate tenants: ") + fault.problem);
     EXPECT_EQ(everything(), before) << fault.done;
     admin.execute(fault.undone);
   }
   Verbs(*open(url())).claim(a_claim("another"));
 }
 
-// Who may make things where a role's search_path leads (everybody in `public`, on a cluster that was upgraded) makes an
-// operator for every pair of types that has none. Whatever calls one runs it, as whoever it is.
+// A role that may create objects in the search_path of others (any role in `public`, on an upgraded cluster) creates an
+// operator for every pair of types that has none. A caller of such an operator runs the role's code.
 constexpr const char* kTraps = R"(
 CREATE FUNCTION public.spring(what text) RETURNS void LANGUAGE plpgsql AS $f$
 BEGIN RAISE EXCEPTION 'as % by %', current_user, what; END $f$;
@@ -138,7 +138,7 @@ BEGIN
   END LOOP; END LOOP; END LOOP;
 END $do$)";
 
-TEST_F(SqlServer, WhatOthersMadeOnItsPathIsNeverCalled) {
+TEST_F(SqlServer, OperatorsOnTheSearchPathAreNotCalled) {
   admin.execute(kTraps);
   EXPECT_ANY_THROW(admin.execute("SELECT 2::bigint * interval '1 s'")) << "the test cannot fail";
   EXPECT_ANY_THROW(admin.execute("SELECT clock_timestamp() + '1 s'"));
@@ -153,8 +153,8 @@ TEST_F(SqlServer, WhatOthersMadeOnItsPathIsNeverCalled) {
       "SELECT latchkey.are_held('{00000000-0000-4000-8000-000000000001}', 50); SELECT latchkey.check_security()");
 }
 
-// Or what PostgreSQL has itself, where the path puts somebody's schema before its own.
-TEST_F(SqlServer, NorWhatStandsBeforeTheCatalog) {
+// The schema `before` precedes pg_catalog in the search_path, and so shadows PostgreSQL's own functions.
+TEST_F(SqlServer, NamesThatShadowTheCatalogAreNotCalled) {
   admin.execute(R"(
 CREATE SCHEMA before;
 GRANT USAGE ON SCHEMA before TO PUBLIC;
@@ -190,15 +190,15 @@ DROP SCHEMA IF EXISTS latchkey CASCADE)");
   admin.execute("ALTER DATABASE " + database() + " RESET search_path; DROP SCHEMA before CASCADE");
 }
 
-TEST_F(SqlServer, ServesByASuperusersUrl) {
+TEST_F(SqlServer, ServesWithASuperusersUrl) {
   expect_serves(*open(url()), "first-");
   expect_serves(*open(url()), "again-");
 }
 
-// Policies do not hold for a superuser: had a transaction not taken on a role, it would find what they hide. They are
-// changed behind the stores' backs, as none would start on such a database; one of them goes through a pooler, where
-// every transaction says its role itself.
-TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
+// Policies do not apply to a superuser: a transaction without SET ROLE would find the rows that the policies hide. The
+// policies are changed while the stores run, as no store would start on such a database. One store goes through a
+// pooler, where every transaction sets its role itself.
+TEST_F(SqlServer, EveryTransactionSetsARoleUnderPolicies) {
   const PgBouncer bouncer(PgServer::instance().port(), 4);
   const std::unique_ptr<PostgresStore> stores[] = {open(url(), {.patience = 300ms}),
                                                    open(bouncer.url(database()), {.patience = 300ms})};
@@ -212,11 +212,11 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
   brief.lease = 1ms;  // to be swept
   brief.on_doubt = OnDoubt::hold;
   ASSERT_TRUE(std::holds_alternative<Won>(verbs.claim(brief)));
-  lock.guard = Guard::while_running;  // to be purged: no window keeps it
+  lock.guard = Guard::while_running;  // to be purged: it has no window
   const Won over = std::get<Won>(verbs.claim(lock));
   verbs.settle({{}, over.run.id(), over.fence, Complete{}});
   verbs.enqueue(a_job("job", "acme"));
-  verbs.note({id, {{{"replay", 3, kNoon, kNoon}}, {{kNoon, "replay", "somebody"}}}});
+  verbs.note({id, {{{"replay", 3, kNoon, kNoon}}, {{kNoon, "replay", "ann"}}}});
   ASSERT_TRUE(stores[0]->add_token({.id = "t", .name = "n", .role = Role::service, .tenants = {}}));
   const KeyName name{"acme", "f", "k", hash_key("acme", "f", "k")};
   const auto claim = [](Store& store) {
@@ -235,7 +235,7 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
     return Seen{count("acme") + store.find_latest(name).value().has_value(),
                 count({}) + store.list_members(letter, 9).value().size() + store.list_tokens().value().size()};
   };
-  // What there is to do, and how much is counted.
+  // The maintenance and the jobs that a store finds, and its counts.
   const auto work = [](Store& store) {
     Verbs its(store);
     const std::size_t swept = its.sweep(9).changed, purged = its.purge({.done = {}, .failed = {}}, 9).changed;
@@ -244,57 +244,57 @@ TEST_F(SqlServer, EveryTransactionTakesOnARoleThatPoliciesHoldFor) {
   const auto counted = [&](Store& store) {
     const StoreStats stats = store.stats().value();
     const auto duplicates = store.find_duplicates(id).value();
-    return stats.queued + stats.running + stats.in_doubt + stats.unread_letters +
+    return stats.queued + stats.running + stats.in_doubt + stats.unacknowledged_dead_letters +
            (duplicates ? duplicates->counts.size() : 0);
   };
-  // It is asked for about once a second.
-  const auto comes_to_know = [&](Store& store, bool of_a_deadline) {
+  // The store reads its next deadline about once a second.
+  const auto has_deadline = [&](Store& store, bool expected) {
     for (const Duration patience = clock_.elapsed() + kPatience; clock_.elapsed() < patience; std::this_thread::yield())
-      if (store.next_deadline().has_value() == of_a_deadline) return true;
+      if (store.next_deadline().has_value() == expected) return true;
     return false;
   };
   for (const auto& store : stores) {
     EXPECT_EQ(look(*store), (Seen{9, 10}));
     EXPECT_EQ(counted(*store), 4u);
     EXPECT_TRUE(std::holds_alternative<Replay>(claim(*store).value()));
-    EXPECT_TRUE(comes_to_know(*store, true));
+    EXPECT_TRUE(has_deadline(*store, true));
   }
   const auto hide_from = [&](const std::string& policy, const std::string& seen = "false") {
     for (const std::string table :
          {"runs", "keys", "states", "blocks", "outcomes", "duplicates", "dead_letters", "dead_letter_members"})
-      if (table != "keys" || policy == "engine")  // which is nobody else's
+      if (table != "keys" || policy == "engine")  // which only the engine may read
         admin.execute("ALTER POLICY " + policy + " ON latchkey." + table + " USING (" + seen + ")");
   };
   hide_from("tenant");
   for (const auto& store : stores) {
-    EXPECT_EQ(look(*store), (Seen{1, 10})) << "a key is looked up by the engine";
-    EXPECT_TRUE(std::holds_alternative<Replay>(claim(*store).value())) << "the engine sees all of it";
+    EXPECT_EQ(look(*store), (Seen{1, 10})) << "the engine looks up keys";
+    EXPECT_TRUE(std::holds_alternative<Replay>(claim(*store).value())) << "the engine sees all rows";
   }
   hide_from("engine");
   admin.execute("ALTER POLICY engine ON latchkey.tokens USING (false)");
   for (const auto& store : stores) {
     EXPECT_EQ(look(*store), (Seen{0, 0}));
     const auto reply = claim(*store);
-    EXPECT_EQ(reply ? Code{} : reply.error().code, Code::STORE_UNAVAILABLE) << "the key is there, and cannot be seen";
+    EXPECT_EQ(reply ? Code{} : reply.error().code, Code::STORE_UNAVAILABLE) << "the key exists and cannot be seen";
     EXPECT_EQ(work(*store), (std::vector<std::size_t>{0, 0, 0}));
     EXPECT_EQ(counted(*store), 0u);
-    EXPECT_TRUE(comes_to_know(*store, false)) << "of no lease that ends";
+    EXPECT_TRUE(has_deadline(*store, false)) << "no lease that expires is seen";
   }
   hide_from("engine", "true");
-  std::vector<std::size_t> done_now = work(*stores[1]);  // all jobs are looked at once a second
-  EXPECT_TRUE(comes_true([&] { return done_now[2] > 0 || (done_now[2] = work(*stores[1])[2]) > 0; }));
-  EXPECT_EQ(done_now, (std::vector<std::size_t>{1, 1, 1})) << "there was something to do";
+  std::vector<std::size_t> done_now = work(*stores[1]);  // a store searches all jobs once a second
+  EXPECT_TRUE(wait_until([&] { return done_now[2] > 0 || (done_now[2] = work(*stores[1])[2]) > 0; }));
+  EXPECT_EQ(done_now, (std::vector<std::size_t>{1, 1, 1})) << "a run to sweep, a run to purge, a job";
 }
 
-TEST_F(SqlServer, ServesByTheUrlOfTheDatabasesOwner) {
-  open(url());  // there are the roles now
+TEST_F(SqlServer, ServesWithTheDatabaseOwnersUrl) {
+  open(url());  // creates the roles
   for (const char* options : {"CREATEROLE", ""}) {
     admin.execute("DROP SCHEMA latchkey CASCADE");
     const std::string owner = make_role(options);
     admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + owner + "; ALTER DATABASE " +
                   database() + " OWNER TO " + owner);
     {
-      const auto store = open(url_as(owner));  // which sets up
+      const auto store = open(url_as(owner));  // applies the migrations
       expect_serves(*store, "first-");
     }
     expect_serves(*open(url_as(owner)), "again-");
@@ -306,7 +306,7 @@ TEST_F(SqlServer, ServesByTheUrlOfTheDatabasesOwner) {
   }
 }
 
-TEST_F(SqlServer, ServesByTheUrlOfAMemberOfItsRoles) {
+TEST_F(SqlServer, ServesWithARoleMembersUrl) {
   open(url());
   const std::string member = make_role();
   admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + member);
@@ -315,30 +315,30 @@ TEST_F(SqlServer, ServesByTheUrlOfAMemberOfItsRoles) {
                std::runtime_error);
 }
 
-TEST_F(SqlServer, AMemberOfTooFewRolesIsTold) {
+TEST_F(SqlServer, MissingRoleIsReported) {
   open(url());
   for (const char* missing : {"latchkey_tenant", "latchkey_service"}) {
     const std::string member = make_role();
     admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + member + "; REVOKE " + missing +
                   " FROM " + member);
     const std::string before = everything();
-    const Error told = refused(url_as(member));
-    EXPECT_EQ(told.detail, "this database does not isolate tenants: role " + member +
-                               ", which the server connects as, is not a member of " + missing);
+    const Error error = refused(url_as(member));
+    EXPECT_EQ(error.detail, "this database does not isolate tenants: role " + member +
+                                ", which the server connects as, is not a member of " + missing);
     EXPECT_EQ(everything(), before);
   }
   const std::string stranger = make_role(), withholding = make_role("NOINHERIT");
   admin.execute("GRANT latchkey_engine, latchkey_tenant, latchkey_service TO " + withholding);
   for (const std::string& role : {stranger, withholding}) {
-    const Error told = refused(url_as(role));
-    EXPECT_EQ(told.code, Code::FORBIDDEN);
-    EXPECT_NE(told.detail.find("or be a member of latchkey_engine that inherits its rights"), std::string::npos)
-        << told.detail;
+    const Error error = refused(url_as(role));
+    EXPECT_EQ(error.code, Code::FORBIDDEN);
+    EXPECT_NE(error.detail.find("or be a member of latchkey_engine that inherits its rights"), std::string::npos)
+        << error.detail;
   }
 }
 
-// Only a server reads which migrations were applied, and only who runs them writes it.
-TEST_F(SqlServer, TheLedgerOfMigrationsIsNotTheTenants) {
+// Only servers may read the ledger of migrations, and only its owner may write it.
+TEST_F(SqlServer, TenantsCannotReadTheMigrationLedger) {
   open(url());
   const std::string believed = make_role(), bound = make_role(), server = make_role();
   admin.execute("GRANT latchkey_service TO " + believed + "; GRANT latchkey_tenant TO " + bound +
@@ -360,25 +360,26 @@ TEST_F(SqlServer, TheLedgerOfMigrationsIsNotTheTenants) {
   EXPECT_EQ(admin.ask_one("SELECT string_agg(m::text, ' ') FROM latchkey.migrations m"), before);
 }
 
-// A pooler gives a connection on as it was left. What somebody SET in it for good is not the server's.
-TEST_F(SqlServer, IsNotMisledByWhatAConnectionWasLeftWith) {
+// A pooler hands over a connection with the settings of its last client. The server must not use them.
+TEST_F(SqlServer, IgnoresSettingsLeftInPooledConnections) {
   const PgBouncer bouncer(PgServer::instance().port(), 1);
   const std::string through = bouncer.url(database());
   const auto store = open(through, {.writers = 1, .readers = 1, .patience = 60s});
-  PgClient somebody(through);
-  somebody.execute("SET app.current_tenant = 'globex'");
-  somebody.execute("SET app.current_actor = 'nobody'");
-  somebody.execute("SET SESSION enable_indexscan = on");
+  PgClient other(through);
+  other.execute("SET app.current_tenant = 'globex'");
+  other.execute("SET app.current_actor = 'stranger'");
+  other.execute("SET SESSION enable_indexscan = on");
   expect_serves(*store);
   for (const char* left : {"row_security = off", "DateStyle = 'German'", "default_transaction_read_only = on"}) {
-    somebody.execute(std::string("SET ") + left);
+    other.execute(std::string("SET ") + left);
     expect_serves(*store, std::string(1, left[0]));
   }
 }
 
-// What was answered must be kept: nothing weaker is believed, be it left in a pooled connection or the role's. Nor is
-// another's limit on statements, or what it wants to hear: a commit that may not be replicated is a warning.
-TEST_F(SqlServer, AnAnswerIsDurableWhateverSynchronousCommitWasSetTo) {
+// An acknowledged change must be durable: the server overrides a weaker synchronous_commit of a pooled connection or of
+// its role. It also overrides statement_timeout, and client_min_messages, because a commit that may not be replicated
+// is a warning.
+TEST_F(SqlServer, SetsDurabilityInEveryTransaction) {
   const PgBouncer bouncer(PgServer::instance().port(), 1);
   const auto pooled = open(bouncer.url(database()), {.writers = 1, .readers = 1, .patience = 60s});
   PgClient(bouncer.url(database()))
@@ -386,7 +387,7 @@ TEST_F(SqlServer, AnAnswerIsDurableWhateverSynchronousCommitWasSetTo) {
   const auto direct =
       open(url() + "?options=-csynchronous_commit%3Doff%20-cstatement_timeout%3D9s%20-cclient_min_messages%3Derror",
            {.writers = 1, .readers = 1});
-  // What a commit was like is asked by a trigger in its transaction.
+  // A trigger records the settings of each transaction.
   PgClient admin(url());
   admin.execute(
       "CREATE TABLE public.modes (mode text); GRANT INSERT ON public.modes TO latchkey_engine; CREATE FUNCTION "

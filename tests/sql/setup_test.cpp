@@ -1,5 +1,4 @@
-// Setting up as an owner who is no superuser, with and without CREATEROLE; and the test of itself that a server asks
-// for.
+// Migrations by an owner that is no superuser, with and without CREATEROLE, and the self-test check_security().
 #include "sql/sql_fixture.hpp"
 #include "support/postgres/pg_cluster.hpp"
 
@@ -28,8 +27,8 @@ void expect_usable(Sql& owner) {
   owner.run("ROLLBACK");
 }
 
-// A PostgreSQL of its own: roles are the whole server's, and here they are not there yet.
-TEST(SqlSetUp, ByOwnersWithAndWithoutTheRightToMakeRoles) {
+// On a cluster of its own, as roles belong to the whole cluster, and here they do not exist yet.
+TEST(SqlSetUp, OwnerNeedsCreateroleOrTheRoles) {
   PgCluster cluster;
   Sql super(cluster.url("postgres"));
   super.run("CREATE ROLE plain LOGIN; CREATE ROLE maker LOGIN CREATEROLE");
@@ -58,7 +57,7 @@ TEST(SqlSetUp, ByOwnersWithAndWithoutTheRightToMakeRoles) {
   apply_migrations(maker);
   expect_usable(maker);
 
-  error = refused();  // the roles are there, but not plain's
+  error = refused();  // the roles exist, but plain is no member
   EXPECT_EQ(error.state, "42501");
   EXPECT_NE(std::string(error.what()).find("plain is not a member of the role latchkey_engine"), std::string::npos)
       << error.what();
@@ -78,6 +77,7 @@ class SqlSelfTest : public SqlTest {
   }
 };
 
+// covers: C6
 TEST_F(SqlSelfTest, FindsEveryFault) {
   EXPECT_EQ(problems_after(""), "");
   EXPECT_EQ(problems_after("ALTER TABLE latchkey.runs NO FORCE ROW LEVEL SECURITY"),
@@ -178,7 +178,7 @@ TEST_F(SqlSelfTest, FindsEveryFault) {
             "role " + role + " is bound to a tenant and has BYPASSRLS; ");
   EXPECT_EQ(problems_after("GRANT SELECT ON latchkey.fences TO " + role),
             "role " + role + " has the right to SELECT on latchkey.fences; ");
-  // The ledger of migrations is its owner's alone; once anybody else may read it, it is a table like the others.
+  // Only its owner may read the ledger of migrations. With a further reader it needs policies as any other table.
   EXPECT_EQ(problems_after("CREATE TABLE latchkey.migrations ()"), "");
   EXPECT_NE(
       problems_after("CREATE TABLE latchkey.migrations (); GRANT SELECT ON latchkey.migrations TO latchkey_tenant"),

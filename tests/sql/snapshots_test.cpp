@@ -1,5 +1,5 @@
-// Transactions that keep one snapshot (REPEATABLE READ, SERIALIZABLE): what has changed since is told, and no answer is
-// given by what was.
+// Transactions with one snapshot (REPEATABLE READ, SERIALIZABLE): a row that has changed since fails the call, and no
+// reply comes from the old row.
 #include "sql/sql_fixture.hpp"
 
 namespace latchkey {
@@ -11,8 +11,8 @@ class SqlSnapshots : public SqlTest {
   Sql second = service("default");
 };
 
-// What the snapshot says is no longer so: no answer is given by it.
-TEST_F(SqlSnapshots, NobodyIsAnsweredByAnOldSnapshot) {
+// The snapshot has the run as running, but it has completed.
+TEST_F(SqlSnapshots, OldSnapshotGivesNoReply) {
   const std::string ask = "SELECT status, result_text FROM latchkey.begin_run('f', 'k')";
   const std::string add = "SELECT status FROM latchkey.enqueue('f', 'k')";
   for (const char* level : {"REPEATABLE READ", "SERIALIZABLE"})
@@ -36,8 +36,8 @@ TEST_F(SqlSnapshots, NobodyIsAnsweredByAnOldSnapshot) {
     }
 }
 
-// Another one's open transaction is not waited for, nor does it make the snapshot old.
-TEST_F(SqlSnapshots, AnAnswerWaitsForNobodyElse) {
+// The reply does not wait for another open transaction, which does not make the snapshot old either.
+TEST_F(SqlSnapshots, ReplyDoesNotWaitForOtherTransactions) {
   const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
   first.run("BEGIN; SELECT latchkey.heartbeat('" + *won[0] + "', " + *won[1] + ")");
   second.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '1 s'");
@@ -46,8 +46,8 @@ TEST_F(SqlSnapshots, AnAnswerWaitsForNobodyElse) {
   EXPECT_EQ(refusal(second, "SELECT latchkey.begin_run('f', 'k')").state, "40001");
 }
 
-// Jobs that a worker took together have one row, which changes when any of them does.
-TEST_F(SqlSnapshots, ABlockThatChangedIsToldToo) {
+// Jobs that a worker took together have one row, the block, which changes with any of them.
+TEST_F(SqlSnapshots, ChangedBlockFailsTheCall) {
   const std::string call = "SELECT status FROM latchkey.begin_run('f', 'k1')";
   first.run("SELECT latchkey.enqueue('f', 'k1'); SELECT latchkey.enqueue('f', 'k2')");
   admin.run(
@@ -65,7 +65,7 @@ TEST_F(SqlSnapshots, ABlockThatChangedIsToldToo) {
   EXPECT_EQ(refusal(second, call).state, "40001") << "settled";
 }
 
-TEST_F(SqlSnapshots, AnOwnerIsNotToldThatItLostWhatItHas) {
+TEST_F(SqlSnapshots, OwnerDoesNotLoseItsLeaseByASnapshot) {
   const auto old = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
   admin.run("UPDATE latchkey.states SET lease_until = at");
   second.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM latchkey.job_runs");
@@ -73,15 +73,15 @@ TEST_F(SqlSnapshots, AnOwnerIsNotToldThatItLostWhatItHas) {
   const auto complete = [&](const Value& fence) {
     return "SELECT status FROM latchkey.complete_run('" + *won[0] + "', " + *fence + ")";
   };
-  EXPECT_EQ(refusal(second, complete(won[1])).state, "40001") << "by the snapshot the other fence is good";
+  EXPECT_EQ(refusal(second, complete(won[1])).state, "40001") << "the snapshot has the other fence";
   second.run("ROLLBACK; BEGIN ISOLATION LEVEL REPEATABLE READ");
   EXPECT_EQ(refusal(second, complete(old[1])).detail, "LEASE_LOST");
   second.run("ROLLBACK");
   EXPECT_EQ(second.one(complete(won[1])), "completed");
 }
 
-// That somebody else's run made the tenant known since is no reason to try again.
-TEST_F(SqlSnapshots, ATenantThatBecameKnownSinceHoldsUpNobody) {
+// Another caller's run has inserted the tenant since. That is no reason to retry.
+TEST_F(SqlSnapshots, NewTenantRowDoesNotFailTheCall) {
   for (const char* level : {"REPEATABLE READ", "SERIALIZABLE"}) {
     admin.run("TRUNCATE latchkey.runs, latchkey.states, latchkey.keys, latchkey.tenants");
     second.run("BEGIN ISOLATION LEVEL " + std::string(level) + "; SELECT count(*) FROM latchkey.job_runs");

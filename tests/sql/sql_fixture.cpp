@@ -5,8 +5,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "support/comes_true.hpp"
 #include "support/postgres/pg_server.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 
@@ -167,7 +167,7 @@ std::string SqlTest::bound_role(const std::string& tenant, const std::string& ac
 void SqlTest::wait_until_blocked(int pid) {
   const std::string waits =
       "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid = " + std::to_string(pid);
-  ASSERT_TRUE(comes_true([&] { return admin.one(waits) == "1"; })) << "the session never waited";
+  ASSERT_TRUE(wait_until([&] { return admin.one(waits) == "1"; })) << "the session never waited";
 }
 
 }  // namespace latchkey

@@ -14,7 +14,7 @@
 
 namespace latchkey {
 
-// What PostgreSQL refused, and how.
+// A statement's error: its SQLSTATE, message and DETAIL.
 struct SqlError : std::runtime_error {
   SqlError(std::string state, const std::string& message, std::string detail)
       : std::runtime_error(message), state(std::move(state)), detail(std::move(detail)) {}
@@ -64,14 +64,14 @@ class SqlTest : public ::testing::Test {
   SqlTest();
   ~SqlTest() override;
 
-  // Another connection; `role` logs in by its name.
+  // Another connection; `role` logs in with its name.
   std::string url_as(const std::string& role) const;
   Sql connect(const std::string& role = "latchkey") const { return Sql(url_as(role)); }
   // Makes a role that can log in and drops it at the end; "app" becomes a name of its own.
   std::string make_role(const std::string& name, const std::string& options = "");
-  // A role that is believed about app.current_tenant, with a session that says `tenant`.
+  // A session of a role whose app.current_tenant is trusted, set to `tenant`.
   Sql service(const std::string& tenant);
-  // A role that the tenant holds itself.
+  // A role that is bound to the tenant.
   std::string bound_role(const std::string& tenant, const std::string& acts_as = "org-admin");
   // Until that session waits for a lock.
   void wait_until_blocked(int pid);

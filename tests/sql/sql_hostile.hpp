@@ -1,11 +1,11 @@
-// Two tenants that know of each other, and a session of one of them that tries everything.
+// Two tenants that know of each other, and helpers with which one of them attacks the other.
 #pragma once
 
 #include "sql/sql_fixture.hpp"
 
 namespace latchkey {
 
-// Two tenants with rows in every table; whatever says "globex" is none of acme's business.
+// Two tenants with rows in every table. acme must not read any text with "globex" in it.
 class SqlHostile : public SqlTest {
  protected:
   SqlHostile() {
@@ -91,7 +91,7 @@ class SqlHostile : public SqlTest {
            text.find(*foreign_[0]) != text.npos || text.find(*foreign_[2]) != text.npos ||
            text.find(*foreign_[3]) != text.npos;
   }
-  // What the session can read of everything, and that nothing of it is globex's.
+  // The number of rows that the session can read; fails if one of them is globex's.
   std::size_t read_all(Sql& session) {
     std::size_t seen = 0;
     for (const std::string& name : relations()) {

@@ -12,7 +12,8 @@ std::vector<Value> state_columns(const Run& run);
 std::string state_list(const std::string& from);
 // A row in `runs` and one in `states`; guarded runs also hold their key.
 void store_run(Sql& sql, const Run& run);
-// As it stands, wherever it lies. The key's hash is not whole in the tables: it is not read.
+// The run's current state, from its own row, a block or an outcome. The key's hash is not read: the tables have half of
+// it.
 Run load_run(Sql& sql, RunId id);
 std::optional<Run> find_latest(Sql& sql, const Digest& key_hash);
 

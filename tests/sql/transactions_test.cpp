@@ -1,5 +1,5 @@
-// The transactional promise: an effect and complete_run commit together, whoever is killed wherever. And what one
-// transaction that stays open does to others.
+// The transactional promise: an effect and complete_run commit together, wherever the program is killed. Also the
+// effects of an open transaction on others.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,21 +10,21 @@
 #include <thread>
 
 #include "sql/sql_runs.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
 
 using namespace std::chrono_literals;
 
-// What a user's program does; {run} and {fence} are what begin_run gave, or whoever takes jobs.
+// The steps of a user's program; {run} and {fence} come from begin_run or from taking a job.
 struct Program {
   std::string name;
   std::vector<std::string> steps;
   bool is_job() const { return steps.front().find("latchkey.blocks") != std::string::npos; }
 };
 const std::string kClaim = "SELECT run, fence, status FROM latchkey.begin_run('pay', 'order-7')";
-// One of several that a worker took together; none, when it was settled.
+// One of several jobs that a worker took together; no row if it was settled.
 const std::string kTaken =
     "SELECT r.id, b.fence_from + r.seq, 'won' FROM latchkey.runs r JOIN latchkey.blocks b ON r.seq BETWEEN b.lo AND "
     "b.hi WHERE r.key = 'order-7' AND b.session IS NOT NULL";
@@ -38,8 +38,8 @@ const std::vector<Program> kPrograms{
     {"TakenJobSettledBeforeEffect", {kTaken, "BEGIN", kComplete, kEffect, "COMMIT"}},
 };
 
-// Where the program is killed: before a step, with the step sent and unanswered, or after it.
-enum class ConnectionOptions { before, sent, after };
+// When the program is killed: before a step, after sending it, or after its reply.
+enum class KillPoint { before, sent, after };
 
 class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> {
  protected:
@@ -51,16 +51,15 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
   }
   ~SqlKilled() override { admin.run("DROP TABLE effects"); }
 
-  // Runs the steps; stops where begin_run did not win, and says what it answered.
-  static std::string follow(Sql& sql, const std::vector<std::string>& steps, std::size_t stop,
-                            ConnectionOptions place) {
+  // Runs the steps. Stops if begin_run did not win, and returns its reply.
+  static std::string follow(Sql& sql, const std::vector<std::string>& steps, std::size_t stop, KillPoint when) {
     std::string run, fence;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       std::string step = steps[i];
       if (const auto at = step.find("{run}"); at != step.npos) step.replace(at, 5, run);
       if (const auto at = step.find("{fence}"); at != step.npos) step.replace(at, 7, fence);
-      if (i == stop && place == ConnectionOptions::before) ::raise(SIGKILL);
-      if (i == stop && place == ConnectionOptions::sent) {
+      if (i == stop && when == KillPoint::before) ::raise(SIGKILL);
+      if (i == stop && when == KillPoint::sent) {
         sql.send(step);
         ::raise(SIGKILL);
       }
@@ -77,19 +76,19 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
     return "done";
   }
 
-  void run_and_kill(std::size_t stop, ConnectionOptions place) {
+  void run_and_kill(std::size_t stop, KillPoint when) {
     const pid_t child = ::fork();
     if (child == 0) {
       try {
         Sql sql(url_as(role_));
-        follow(sql, GetParam().steps, stop, place);
+        follow(sql, GetParam().steps, stop, when);
       } catch (...) {
       }
       ::_exit(3);
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    // One that found the work done before it got there ends by itself.
+    // A program that found the work done before that step exits by itself.
     ASSERT_TRUE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) || killed_twice_);
   }
 
@@ -118,12 +117,12 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
               (Rows{{"1", "2", "t"}, {"4", "5", "t"}}));
   }
 
-  // The lease of whoever was killed is over; of jobs another worker has the next.
+  // The lease of the killed program expires; another worker gets the next fence of the jobs.
   void end_lease() {
     admin.run("UPDATE latchkey.blocks SET fence_from = fence_from + 1000");
     admin.run("UPDATE latchkey.states SET lease_until = at, deadline = at + 86400000 WHERE status = 1");
   }
-  // Until the killed one's session is gone, with whatever it had sent.
+  // Until the killed program's backend has exited, and with it the statement that it had sent.
   void wait_until_gone() {
     const std::string count = "SELECT count(*) FROM pg_stat_activity WHERE usename = '" + role_ + "'";
     for (int tries = 0; admin.one(count) != "0"; ++tries) {
@@ -136,25 +135,25 @@ class SqlKilled : public SqlTest, public ::testing::WithParamInterface<Program> 
   bool killed_twice_ = false;
 };
 
+// covers: E8
 TEST_P(SqlKilled, HasItsEffectExactlyOnce) {
   const auto& steps = GetParam().steps;
   for (const int times : {1, 2})
     for (std::size_t stop = 0; stop < steps.size(); ++stop)
-      for (const ConnectionOptions place :
-           {ConnectionOptions::before, ConnectionOptions::sent, ConnectionOptions::after}) {
-        SCOPED_TRACE(std::to_string(times) + " times at step " + std::to_string(stop) + ", place " +
-                     std::to_string(static_cast<int>(place)));
+      for (const KillPoint when : {KillPoint::before, KillPoint::sent, KillPoint::after}) {
+        SCOPED_TRACE(std::to_string(times) + " times at step " + std::to_string(stop) + ", when " +
+                     std::to_string(static_cast<int>(when)));
         admin.run(
             "TRUNCATE effects, latchkey.runs, latchkey.states, latchkey.settlements, latchkey.keys, latchkey.blocks");
         if (GetParam().is_job()) take_jobs();
         for (int i = 0; i < times; ++i) {
           killed_twice_ = i > 0;
-          run_and_kill(stop, place);
+          run_and_kill(stop, when);
           wait_until_gone();
           end_lease();
         }
         Sql other(url_as(role_));
-        const std::string said = follow(other, steps, steps.size(), ConnectionOptions::after);
+        const std::string said = follow(other, steps, steps.size(), KillPoint::after);
         EXPECT_TRUE(said == "done" || said == "replayed" || said == "settled") << said;
         if (GetParam().is_job()) expect_others_untouched();
         EXPECT_EQ(admin.one("SELECT count(*) FROM effects"), "1");
@@ -188,7 +187,7 @@ TEST_F(SqlTransactions, AStaleOwnersEffectIsUndone) {
   admin.run("DROP TABLE effects");
 }
 
-TEST_F(SqlTransactions, WhoeverAsksForAHeldKeyWaitsAndSeesWhatBecameOfIt) {
+TEST_F(SqlTransactions, CallForALockedKeyWaitsForItsCommit) {
   first.run("BEGIN");
   const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
   second.send("SELECT status, run, result_text FROM latchkey.begin_run('f', 'k')");
@@ -203,7 +202,8 @@ TEST_F(SqlTransactions, WhoeverAsksForAHeldKeyWaitsAndSeesWhatBecameOfIt) {
   EXPECT_EQ(second.fetch(), (Rows{{"won"}}));
 }
 
-TEST_F(SqlTransactions, AKeyThatIsFreeAgainHasOneWinner) {
+// covers: C1
+TEST_F(SqlTransactions, FreedKeyHasOneWinner) {
   const std::string ask = "SELECT run, fence, status FROM latchkey.begin_run('f', 'k', guard => 'while-running')";
   const auto old = first.row(ask);
   first.run("SELECT latchkey.complete_run('" + *old[0] + "', " + *old[1] + ")");
@@ -215,7 +215,7 @@ TEST_F(SqlTransactions, AKeyThatIsFreeAgainHasOneWinner) {
   EXPECT_EQ(second.fetch()[0][2], "busy");
 }
 
-TEST_F(SqlTransactions, ASettlementAndANewOwnerMeetAtTheRunsRow) {
+TEST_F(SqlTransactions, SettlementExcludesANewOwner) {
   const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
   admin.run("UPDATE latchkey.states SET lease_until = at");
   first.run("BEGIN; SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'in time')");
@@ -238,7 +238,7 @@ TEST_F(SqlTransactions, ASettlementAndANewOwnerMeetAtTheRunsRow) {
   }
 }
 
-TEST_F(SqlTransactions, AReplayWaitsForNobody) {
+TEST_F(SqlTransactions, ReplayDoesNotWaitForLocks) {
   const auto won = first.row("SELECT run, fence FROM latchkey.begin_run('f', 'k')");
   first.run("SELECT latchkey.complete_run('" + *won[0] + "', " + *won[1] + ", 'r')");
   Sql locker = connect();
@@ -250,7 +250,7 @@ TEST_F(SqlTransactions, AReplayWaitsForNobody) {
       "ROLLBACK; BEGIN; SET LOCAL lock_timeout = '1 s'; SELECT 1 FROM latchkey.states WHERE status = 3 FOR UPDATE");
 }
 
-TEST_F(SqlTransactions, UnderRepeatableReadWhoWaitedIsToldToTryAgain) {
+TEST_F(SqlTransactions, RepeatableReadFailsAfterAChange) {
   for (const char* level : {"REPEATABLE READ", "SERIALIZABLE"}) {
     const std::string key = std::string("'") + level + "'";
     second.run("BEGIN ISOLATION LEVEL " + std::string(level) + "; SELECT 1 FROM latchkey.job_runs LIMIT 1");
@@ -261,8 +261,8 @@ TEST_F(SqlTransactions, UnderRepeatableReadWhoWaitedIsToldToTryAgain) {
   }
 }
 
-TEST_F(SqlTransactions, AnOpenTransactionDelaysItsOwnKeyOnly) {
-  // The first run of a tenant and of a function, so that everything that is made once is made here.
+TEST_F(SqlTransactions, OpenTransactionDelaysItsOwnKeyOnly) {
+  // The first run of a tenant and of a function, so that their rows are inserted here.
   first.run("BEGIN; SELECT latchkey.begin_run('f', 'k'); SELECT latchkey.enqueue('g', 'j')");
   second.run("SET lock_timeout = '2 s'");
   EXPECT_EQ(second.one("SELECT status FROM latchkey.begin_run('f', 'k2')"), "won");
@@ -272,7 +272,7 @@ TEST_F(SqlTransactions, AnOpenTransactionDelaysItsOwnKeyOnly) {
   EXPECT_EQ(service("other").one("SELECT status FROM latchkey.begin_run('f', 'k')"), "won");
   second.run("SET lock_timeout = '50 ms'");
   EXPECT_EQ(refusal(second, "SELECT latchkey.begin_run('f', 'k')").state, "55P03");
-  // A server's batch does not meet it either, and finds the job when it is committed.
+  // A server's batch does not wait for it either, and finds the job after its commit.
   Sql server = connect();
   server.run(
       "SET lock_timeout = '2 s'; SET ROLE latchkey_engine; UPDATE latchkey.states SET flags = flags WHERE function = "
@@ -282,7 +282,8 @@ TEST_F(SqlTransactions, AnOpenTransactionDelaysItsOwnKeyOnly) {
   EXPECT_EQ(server.one("SELECT count(*) FROM latchkey.states WHERE function = 'g' AND status = 0"), "3");
 }
 
-TEST_F(SqlTransactions, TenThatAskAtOnceHaveOneWinner) {
+// covers: C1, C9
+TEST_F(SqlTransactions, TenCallersAtOnceHaveOneWinner) {
   constexpr int kThreads = 10, kRounds = 15;
   std::vector<Sql> sessions;
   for (int i = 0; i < kThreads; ++i) sessions.push_back(service("default"));
@@ -307,8 +308,8 @@ TEST_F(SqlTransactions, TenThatAskAtOnceHaveOneWinner) {
   }
 }
 
-// Many programs on few keys, each with its effect in the transaction that settles, while leases end under them.
-TEST_F(SqlTransactions, UnderAStormEveryCompletedRunHasOneEffect) {
+// Many programs on few keys, each with its effect in the settling transaction, while leases expire.
+TEST_F(SqlTransactions, ConcurrentProgramsHaveOneEffect) {
   constexpr int kThreads = 6, kRounds = 60, kKeys = 12;
   admin.run("CREATE TABLE effects (run uuid); GRANT ALL ON effects TO PUBLIC");
   std::vector<Sql> sessions;
@@ -351,7 +352,8 @@ TEST_F(SqlTransactions, UnderAStormEveryCompletedRunHasOneEffect) {
       admin.run("UPDATE latchkey.states SET lease_until = at WHERE status = 1 AND seq % 2000 = 1 AND lease_until > at");
   }
   EXPECT_EQ(unexpected, 0);
-  EXPECT_EQ(admin.rows("SELECT run FROM effects GROUP BY run HAVING count(*) > 1"), Rows{}) << "an effect twice";
+  EXPECT_EQ(admin.rows("SELECT run FROM effects GROUP BY run HAVING count(*) > 1"), Rows{})
+      << "an effect happened twice";
   EXPECT_EQ(admin.rows("SELECT r.id FROM latchkey.runs r JOIN latchkey.states s USING (seq) FULL JOIN effects e ON "
                        "e.run = r.id WHERE (s.status = 3) <> (e.run IS NOT NULL)"),
             Rows{});
@@ -361,6 +363,7 @@ TEST_F(SqlTransactions, UnderAStormEveryCompletedRunHasOneEffect) {
   admin.run("DROP TABLE effects");
 }
 
+// covers: C8
 TEST_F(SqlTransactions, FailuresAtOnceAreOneEntry) {
   constexpr int kThreads = 8;
   std::vector<Sql> sessions;
@@ -384,7 +387,7 @@ TEST_F(SqlTransactions, FailuresAtOnceAreOneEntry) {
   EXPECT_EQ(admin.one("SELECT count(*) FROM latchkey.dead_letter_members"), std::to_string(kThreads));
 }
 
-TEST_F(SqlTransactions, WorkIsToldOncePerCommit) {
+TEST_F(SqlTransactions, WorkIsNotifiedOncePerCommit) {
   Sql listener = connect();
   listener.run("LISTEN latchkey_work");
   first.run(

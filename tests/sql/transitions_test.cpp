@@ -1,4 +1,4 @@
-// B7, B10: moves by a declared table, on the seed's offers.
+// Transitions by a declared table (B7, B10), with the seed's offers as the example.
 #include "sql/sql_fixture.hpp"
 
 namespace latchkey {
@@ -18,7 +18,8 @@ class SqlTransitions : public SqlTest {
   Sql caller = service("acme");
 };
 
-TEST_F(SqlTransitions, OnlyDeclaredMovesAndARepeatAnswersTheSame) {
+// covers: B7
+TEST_F(SqlTransitions, DeclaredTransitionsRepeatTheirReply) {
   EXPECT_EQ(move("'o1', 'accept', start => 'offered'"), (std::vector<Value>{"accepted", "t", "accepted"}));
   EXPECT_EQ(move("'o1', 'accept', start => 'offered'"), (std::vector<Value>{"accepted", "f", "accepted"}));
   EXPECT_EQ(refusal(caller, "SELECT latchkey.transition('offer', 'o1', 'pass')").state, "LK411");
@@ -31,12 +32,13 @@ TEST_F(SqlTransitions, OnlyDeclaredMovesAndARepeatAnswersTheSame) {
 }
 
 TEST_F(SqlTransitions, UnknownThingsAreNotFound) {
-  EXPECT_EQ(refusal(caller, "SELECT latchkey.transition('offer', 'nobody', 'accept')").detail, "NOT_FOUND");
+  EXPECT_EQ(refusal(caller, "SELECT latchkey.transition('offer', 'unused', 'accept')").detail, "NOT_FOUND");
   EXPECT_EQ(refusal(caller, "SELECT latchkey.transition('nothing', 'o1', 'accept', start => 'offered')").detail,
             "NOT_FOUND");
   EXPECT_EQ(caller.one("SELECT count(*) FROM latchkey.entities"), "0");
 }
 
+// covers: B10
 TEST_F(SqlTransitions, ConditionalUpdates) {
   EXPECT_EQ(
       refusal(caller, "SELECT latchkey.transition('offer', 'o1', 'accept', start => 'offered', expected => 'accepted')")
@@ -47,7 +49,7 @@ TEST_F(SqlTransitions, ConditionalUpdates) {
   EXPECT_EQ(move("'o1', 'accept', expected => 'offered'"), (std::vector<Value>{"accepted", "f", "accepted"}));
 }
 
-TEST_F(SqlTransitions, ACallsNameTellsARepeatFromASecondTime) {
+TEST_F(SqlTransitions, CallIdDistinguishesARepeat) {
   caller.run(
       "SELECT latchkey.declare_transition('light', 'off', 'press', 'on'); SELECT latchkey.declare_transition('light', "
       "'on', 'press', 'off')");
@@ -63,8 +65,9 @@ TEST_F(SqlTransitions, ACallsNameTellsARepeatFromASecondTime) {
   EXPECT_EQ(press(one), (std::vector<Value>{"on", "f"}));
 }
 
-// Where the table leads back, only the call's name tells a late repeat from a second time.
-TEST_F(SqlTransitions, ALateRepeatWhereTheTableLeadsBack) {
+// In a table with a cycle, only the call_id distinguishes a late repeat from a second transition.
+// covers: B7
+TEST_F(SqlTransitions, LateRepeatInACycleNeedsItsCallId) {
   caller.run(
       "SELECT latchkey.declare_transition('door', 'open', 'close', 'closed'); SELECT "
       "latchkey.declare_transition('door', 'closed', 'reopen', 'open')");
@@ -84,10 +87,11 @@ TEST_F(SqlTransitions, ALateRepeatWhereTheTableLeadsBack) {
   EXPECT_EQ(act("'nameless', 'close'"), (std::vector<Value>{"closed", "f", "closed"})) << "not late: nothing moved";
   EXPECT_EQ(act("'nameless', 'reopen'"), (std::vector<Value>{"open", "t", "open"}));
   EXPECT_EQ(act("'nameless', 'close', start => 'open'"), (std::vector<Value>{"closed", "t", "closed"}))
-      << "late, or meant a second time: it cannot be told";
+      << "a late repeat or a second transition: they look the same";
 }
 
-TEST_F(SqlTransitions, TwoAtOnceAreOneMove) {
+// covers: B7
+TEST_F(SqlTransitions, TwoCallersAtOnceAreOneTransition) {
   Sql other = service("acme");
   caller.run("BEGIN; SELECT latchkey.transition('offer', 'o1', 'accept', start => 'offered')");
   other.send("SELECT state, changed FROM latchkey.transition('offer', 'o1', 'accept', start => 'offered')");
@@ -96,7 +100,7 @@ TEST_F(SqlTransitions, TwoAtOnceAreOneMove) {
   EXPECT_EQ(other.fetch(), (Rows{{"accepted", "f"}}));
 }
 
-TEST_F(SqlTransitions, MachinesOfEveryTenantAreNobodysToChange) {
+TEST_F(SqlTransitions, SharedMachinesCannotBeChanged) {
   admin.run("INSERT INTO latchkey.transitions VALUES ('*', 'match', 'open', 'close', 'closed')");
   EXPECT_EQ(refusal(caller, "SELECT latchkey.declare_transition('match', 'closed', 'open', 'open')").detail,
             "FORBIDDEN");

@@ -1,4 +1,4 @@
-// Two-phase transactions: what may be in one, and what PREPARE TRANSACTION refuses because it gives notice.
+// Two-phase transactions: PREPARE TRANSACTION refuses calls that send a NOTIFY; all others take part.
 #include <gmock/gmock.h>
 
 #include "sql/sql_fixture.hpp"
@@ -33,11 +33,12 @@ class SqlTwoPhase : public ::testing::Test {
   Sql admin{cluster_.url()}, session{cluster_.url()}, other{cluster_.url()};
 };
 
-TEST_F(SqlTwoPhase, WhatGivesNoNoticeIsThereWithItsCommitAndNotBefore) {
+TEST_F(SqlTwoPhase, CallsWithoutNotifyTakeEffectAtCommit) {
   other.run("SET lock_timeout = '200 ms'");
   prepare("begin_run('f', 'k')");
   EXPECT_EQ(prepared(), "1");
-  EXPECT_EQ(refusal(other, "SELECT latchkey.begin_run('f', 'k')").state, "55P03") << "whoever wants the key waits";
+  EXPECT_EQ(refusal(other, "SELECT latchkey.begin_run('f', 'k')").state, "55P03")
+      << "a second caller waits for the key";
   session.run("ROLLBACK PREPARED 'x'");
   prepare("begin_run('f', 'k')");
   session.run("COMMIT PREPARED 'x'");
@@ -66,7 +67,7 @@ TEST_F(SqlTwoPhase, WhatGivesNoNoticeIsThereWithItsCommitAndNotBefore) {
   EXPECT_EQ(admin.one("SELECT state FROM latchkey.entities"), "b");
 }
 
-TEST_F(SqlTwoPhase, WhatGivesNoticeIsRefusedWhole) {
+TEST_F(SqlTwoPhase, CallsThatNotifyAreRefused) {
   const std::string failing = begin("failing"), awaited = begin("awaited"), failed = begin("failed");
   const std::string letter =
       *session.one("SELECT quote_literal(dead_letter) FROM latchkey.fail_run(" + failed + ", 'm')");
@@ -80,7 +81,7 @@ TEST_F(SqlTwoPhase, WhatGivesNoticeIsRefusedWhole) {
     session.run("ROLLBACK");
     EXPECT_EQ(prepared(), "0") << call;
     EXPECT_EQ(everything(), before) << call;
-    session.run("BEGIN; SELECT latchkey." + call + "; ROLLBACK");  // which is good by itself
+    session.run("BEGIN; SELECT latchkey." + call + "; ROLLBACK");  // which succeeds without PREPARE
   }
 }
 

@@ -1,5 +1,5 @@
-// What the database holds by itself, against whoever writes to it, the engine included: every unique index and every
-// check of Latchkey's tables refuses what it is for, and none is left out here.
+// Unique indexes and checks hold against every writer, the engine included. Each of them must reject its case, and the
+// test fails if a new one has no case here.
 #include <regex>
 #include <set>
 
@@ -57,7 +57,7 @@ const Twins kTwins[] = {
      "'acme', 'm', 'e', 2, 'b', 't', 'u', " LK_ID(1) ", 2"},
 };
 
-// What the first would be, were it not for one value.
+// Rows that differ from a valid one in one value.
 struct Misfit {
   const char* check;
   const char* table;
@@ -73,7 +73,7 @@ const std::vector<std::string> kStates = [] {
   return rows;
 }();
 const std::vector<Misfit> kMisfits{
-    // A4: no status but those that there are.
+    // A4: only the known statuses.
     {"states_status_check", "states", kStates[0].c_str(), {kStates[1].c_str(), kStates[2].c_str(), kStates[3].c_str()}},
     {"states_origin_check", "states", kStates[0].c_str(), {kStates[4].c_str(), kStates[5].c_str()}},
     {"blocks_check", "blocks", "1, 1000, 'acme', 'f', 0, 0", {"1, 1001, 'acme', 'f', 0, 0", "1, 0, 'acme', 'f', 0, 0"}},
@@ -120,21 +120,21 @@ class SqlUniqueness : public SqlTest {
   Sql engine = connect();
 };
 
-TEST_F(SqlUniqueness, ASecondRowOfTheSameIsRefused) {
+// covers: A4
+TEST_F(SqlUniqueness, DuplicateRowsAreRefused) {
   std::set<std::string> tried;
   for (const Twins& twins : kTwins) {
     SCOPED_TRACE(twins.index);
     engine.run("BEGIN; " + insert(twins.table, twins.first));
     EXPECT_EQ(refused_by(twins.table, twins.second), std::string("23505 ") + twins.index);
-    engine.run("ROLLBACK; BEGIN; " + insert(twins.table, twins.second) +
-               "; ROLLBACK");  // nothing else is wrong with it
+    engine.run("ROLLBACK; BEGIN; " + insert(twins.table, twins.second) + "; ROLLBACK");  // the row is valid by itself
     tried.insert(twins.index);
   }
   EXPECT_EQ(tried, names("SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE "
                          "c.relnamespace = 'latchkey'::regnamespace AND i.indisunique AND i.indisvalid"));
 }
 
-TEST_F(SqlUniqueness, WhatNoRunCanBeIsRefused) {
+TEST_F(SqlUniqueness, InvalidValuesAreRefused) {
   std::set<std::string> tried;
   for (const Misfit& misfit : kMisfits) {
     SCOPED_TRACE(misfit.check);
@@ -149,8 +149,9 @@ TEST_F(SqlUniqueness, WhatNoRunCanBeIsRefused) {
                   "'c' AND convalidated"));
 }
 
-// One that is acknowledged makes room for the next; another tenant's, or another function's, is another.
-TEST_F(SqlUniqueness, OfDeadLettersOnlyTheOpenOnesAreOne) {
+// After an acknowledgement another entry may be open. Entries of other tenants and functions are independent.
+// covers: C8
+TEST_F(SqlUniqueness, OneDeadLetterIsOpenPerFunction) {
   const auto letter = [](int number, const char* of, const char* acknowledged) {
     return insert("dead_letters", std::to_string(number) + ", gen_random_uuid(), " + of +
                                       ", 'E', '', gen_random_uuid(), 1, 1, 1, " + acknowledged + ", ''");

@@ -1,10 +1,10 @@
-// The seeds' tables as people read them, the notice of dead letters, and unique outputs.
+// The seeds' tables as views, the NOTIFY of dead letters, and unique outputs.
 #include <fstream>
 #include <regex>
 #include <sstream>
 
 #include "sql/sql_runs.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -29,7 +29,8 @@ class SqlViews : public SqlTest {
   Sql org = service(kOrg);
 };
 
-TEST_F(SqlViews, HaveTheSeedsColumns) {
+// covers: A4, C3
+TEST_F(SqlViews, ColumnsAreTheSeeds) {
   EXPECT_EQ(columns("job_runs"),
             "id uuid, tenant_id uuid, function_name text, lock_key text, status text, input_params jsonb, result "
             "jsonb, error_message text, "
@@ -57,6 +58,7 @@ TEST_F(SqlViews, HaveTheSeedsColumns) {
             "features_processed bigint");
 }
 
+// covers: A4
 TEST_F(SqlViews, JobRunsShowEveryState) {
   const auto done = begin("'detect-alerts', 'detect-alerts:acme:2026-02-06', input => '{\"day\": 6}'");
   org.run("SELECT latchkey.complete_run(" + by(done) + ", '{\"processed\": 3}')");
@@ -96,7 +98,8 @@ std::string noon(int later) {
 }
 std::string noon_ms(int later) { return std::to_string(to_ms(kNoon + later * 1s)); }
 
-TEST_F(SqlViews, ARunThatFailedAgainAndAgain) {
+// covers: A7, C4
+TEST_F(SqlViews, RepeatedFailuresAreShown) {
   org.run("SET timezone = 'UTC'");
   std::vector<Value> won;
   const auto try_again = [&] {
@@ -114,16 +117,16 @@ TEST_F(SqlViews, ARunThatFailedAgainAndAgain) {
   try_again();
   EXPECT_EQ(shown(), (Rows{{"running", "0", std::nullopt, "t"}}));
   fail("first");
-  EXPECT_EQ(shown(), (Rows{{"queued", "0", "first", "t"}})) << "it waits for its retry";
+  EXPECT_EQ(shown(), (Rows{{"queued", "0", "first", "t"}})) << "queued for its retry";
   try_again();
   EXPECT_EQ(shown(), (Rows{{"running", "1", "first", "t"}}));
   fail("second");
-  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.sync_errors"), "0") << "not for good";
+  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.sync_errors"), "0") << "not a permanent failure";
   try_again();
   fail("third");
   EXPECT_EQ(shown(), (Rows{{"failed", "2", "third", "f"}}));
 
-  // When it was made, first tried, and when its last try failed, a second apart from each other.
+  // The instants of its creation, first attempt and last failure are set to different values.
   admin.run("UPDATE latchkey.runs SET created_at = " + noon_ms(0) + "; UPDATE latchkey.states SET first_attempt_at = " +
             noon_ms(1) + ", at = " + noon_ms(31) + "; UPDATE latchkey.dead_letter_members SET at = " + noon_ms(31));
   EXPECT_EQ(
@@ -141,7 +144,7 @@ TEST_F(SqlViews, ARunThatFailedAgainAndAgain) {
       << *org.one("SELECT error_details FROM latchkey.sync_errors");
 }
 
-TEST_F(SqlViews, ACancelledRun) {
+TEST_F(SqlViews, CancelledRunIsShown) {
   org.run("SET timezone = 'UTC'");
   RunHead head = a_head();
   head.tenant = kOrg;
@@ -158,10 +161,10 @@ TEST_F(SqlViews, ACancelledRun) {
       org.rows("SELECT id, org_id, integration_type, status, started_at, completed_at, error_message, retry_count, "
                "created_at FROM latchkey.sync_run_log"),
       (Rows{{to_string(head.id), kOrg, "f", "cancelled", noon(2), noon(9), "first", "1", noon(0)}}));
-  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.sync_errors"), "0") << "nobody has to see to it";
+  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.sync_errors"), "0") << "no error to resolve";
 }
 
-TEST_F(SqlViews, RunsInBlocksAndOutcomesAreShownToo) {
+TEST_F(SqlViews, RunsInBlocksAndOutcomesAreShown) {
   const Instant now = database_now(admin);
   for (const int seq : {1, 2, 3}) {
     RunHead head = a_head();
@@ -185,7 +188,7 @@ TEST_F(SqlViews, RunsInBlocksAndOutcomesAreShownToo) {
                   {"k3", "queued", std::nullopt, std::nullopt, std::nullopt}}));
 }
 
-TEST_F(SqlViews, NoBytesAreAnError) {
+TEST_F(SqlViews, AnyBytesCanBeRead) {
   const std::vector<std::string> bodies{
       "",
       "\\x00",
@@ -223,7 +226,7 @@ TEST_F(SqlViews, NoBytesAreAnError) {
             (std::vector<Value>{"a\xc3\xbc", "\\A", "{\"a\": 1}", "\"x\"", std::nullopt}));
 }
 
-TEST_F(SqlViews, NamesThatAreNoUuidsHaveTheirVersionFive) {
+TEST_F(SqlViews, OtherNamesGetAVersionFiveUuid) {
   EXPECT_EQ(admin.one("SELECT latchkey.name_uuid('acme')"), "38394337-9aff-503a-b737-e711338283d4");
   EXPECT_EQ(admin.one("SELECT latchkey.name_uuid('python.org')"), "886313e1-3b8a-5372-9b90-0c9aee199e5d");
   EXPECT_EQ(admin.one("SELECT latchkey.name_uuid($1)", {kOrg}), kOrg);
@@ -232,17 +235,18 @@ TEST_F(SqlViews, NamesThatAreNoUuidsHaveTheirVersionFive) {
   acme.run("SELECT latchkey.enqueue('f')");
   EXPECT_EQ(acme.one("SELECT tenant_id FROM latchkey.job_runs"), "38394337-9aff-503a-b737-e711338283d4");
   EXPECT_EQ(admin.one("SELECT id FROM latchkey.tenants WHERE name = 'acme'"), "38394337-9aff-503a-b737-e711338283d4");
-  // A tenant that calls itself what another's UUID is gets no error and no row of the other's.
+  // A tenant whose name is another tenant's UUID gets no error and none of its rows.
   Sql twin = service("38394337-9aff-503a-b737-e711338283d4");
   twin.run("SELECT latchkey.enqueue('g')");
   EXPECT_EQ(twin.rows("SELECT function_name, tenant_id FROM latchkey.job_runs"),
             (Rows{{"g", "38394337-9aff-503a-b737-e711338283d4"}}));
 }
 
-TEST_F(SqlViews, AUsedUpRunIsADeadLetterThatIsUpdatedAndToldOf) {
+// covers: C5, C8
+TEST_F(SqlViews, ExhaustedRunOpensANotifiedDeadLetter) {
   Sql listener = connect();
   listener.run("LISTEN dead_letter_inserted");
-  const auto told = [&] {
+  const auto notified = [&] {
     listener.run("SELECT 1");
     return listener.notifications();
   };
@@ -250,10 +254,10 @@ TEST_F(SqlViews, AUsedUpRunIsADeadLetterThatIsUpdatedAndToldOf) {
       "dead_letter_inserted {\"orgId\" : \"" + kOrg + "\", \"integrationType\" : \"sync-xledger\"}";
   const auto first = begin("'sync-xledger', 'a', retries => 0, input => '{\"from\": 1}'");
   org.run("SELECT latchkey.fail_run(" + by(first) + ", 'password hunter2 refused')");
-  EXPECT_EQ(told(), std::vector{notice});
+  EXPECT_EQ(notified(), std::vector{notice});
   const auto second = begin("'sync-xledger', 'b', retries => 0");
   org.run("SELECT latchkey.fail_run(" + by(second) + ", 'again', retryable => false)");
-  EXPECT_EQ(told(), std::vector{notice}) << "an update tells too";
+  EXPECT_EQ(notified(), std::vector{notice}) << "an update notifies, too";
   EXPECT_EQ(org.rows("SELECT org_id, integration_type, failed_run_id, failure_reason, acknowledged_at, "
                      "acknowledged_by, failures FROM latchkey.dead_letter_queue"),
             (Rows{{kOrg, "sync-xledger", second[0], "again", std::nullopt, std::nullopt, "2"}}));
@@ -267,23 +271,24 @@ TEST_F(SqlViews, AUsedUpRunIsADeadLetterThatIsUpdatedAndToldOf) {
                    "sync-xledger", "a", "{\"from\": 1}", "0", "t"},
                   {kOrg, "job_failure", "EXECUTION_ERROR", "again", "job_run", second[0], "f", "sync-xledger", "b",
                    std::nullopt, "0", "t"}}));
-  // A run that went on is resolved; an entry that was acknowledged is followed by another.
+  // A reopened run counts as resolved; after an acknowledgement the next failure opens another entry.
   const auto again = begin("'sync-xledger', 'a'");
   EXPECT_EQ(again[0], first[0]);
   EXPECT_EQ(org.one("SELECT string_agg(is_resolved::text, ' ' ORDER BY created_at) FROM latchkey.sync_errors"),
             "true false");
   admin.run("INSERT INTO latchkey.members VALUES ('" + kOrg + "', 'ada', 'org-admin')");
   org.run("SELECT latchkey.acknowledge_dlq_entry(id, 'ada') FROM latchkey.dead_letter_queue");
-  EXPECT_EQ(told(), std::vector{notice});
+  EXPECT_EQ(notified(), std::vector{notice});
   org.run("SELECT latchkey.fail_run(" + by(again) + ", 'third', retryable => false)");
   EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.dead_letter_queue"), "2");
-  // The letter outlives its run.
+  // The dead letter outlives its run.
   admin.run("DELETE FROM latchkey.runs; DELETE FROM latchkey.states");
   EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.dead_letter_queue"), "2");
 }
 
-// Opened by the first failure, changed by the next.
-TEST_F(SqlViews, ADeadLetterSaysWhenItWasOpenedAndWhatChangedItLast) {
+// The first failure opens an entry, the next one changes it.
+// covers: C3
+TEST_F(SqlViews, DeadLetterShowsItsLatestFailure) {
   const auto fail = [&](const std::string& key, const std::string& how) {
     org.run("SELECT latchkey.fail_run(" + by(begin("'f', '" + key + "', retries => 0")) + ", 'm'" + how + ")");
   };
@@ -302,7 +307,8 @@ TEST_F(SqlViews, ADeadLetterSaysWhenItWasOpenedAndWhatChangedItLast) {
   EXPECT_EQ(changed, (Rows{{"MAX_RETRIES_EXCEEDED", "1", of_the_second, "2"}}));
 }
 
-TEST_F(SqlViews, ResultsThatAreKeptByTheirKey) {
+// covers: D2
+TEST_F(SqlViews, CompletedRunsAreShownAsCacheEntries) {
   const auto won = begin("'buffer', 'abc123', window_span => '7 days', input => '{\"job_id\": \"job-9\"}'");
   org.run("SELECT latchkey.complete_run(" + by(won) + ", '{\"features_processed\": 12, \"area\": 3}')");
   admin.run("UPDATE latchkey.states SET at = first_attempt_at + 40");
@@ -317,10 +323,11 @@ TEST_F(SqlViews, ResultsThatAreKeptByTheirKey) {
                     "idempotency_key = 'def456'"),
             (std::vector<Value>{plain[0], "7", std::nullopt}));
   begin("'buffer', 'open'");
-  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.geoprocessing_idempotency"), "2") << "what is not done is not kept";
+  EXPECT_EQ(org.one("SELECT count(*) FROM latchkey.geoprocessing_idempotency"), "2") << "an open run has no entry";
 }
 
 // A3: the statements of docs/sql.md, on the seed's two tables.
+// covers: A3, B10
 TEST_F(SqlViews, UniqueOutputsAsDocumented) {
   std::stringstream page;
   page << std::ifstream(LATCHKEY_SOURCE_DIR "/docs/sql.md").rdbuf();
@@ -344,7 +351,7 @@ TEST_F(SqlViews, UniqueOutputsAsDocumented) {
   EXPECT_EQ(alert("'o1'", "active", "2026-02-06 10:00Z"), 1u);
   EXPECT_EQ(alert("'o1'", "open", "2026-02-06 23:59Z"), 0u) << "the same alert, the same day";
   EXPECT_EQ(alert("'o1'", "active", "2026-02-07 00:00Z"), 1u);
-  EXPECT_EQ(alert("'o1'", "resolved", "2026-02-06 11:00Z"), 1u) << "one that is closed is not counted";
+  EXPECT_EQ(alert("'o1'", "resolved", "2026-02-06 11:00Z"), 1u) << "a closed alert does not count";
   EXPECT_EQ(alert("NULL", "triggered", "2026-02-06 10:00Z"), 1u);
   EXPECT_EQ(alert("''", "triggered", "2026-02-06 10:00Z"), 0u) << "no object is one object";
   admin.run("UPDATE alert_instances SET status = 'resolved'");
@@ -387,7 +394,7 @@ TEST_F(SqlViews, UniqueOutputsAsDocumented) {
   EXPECT_EQ(insert("alert_instances (tenant_id, alert_config_id, external_object_id, created_at, title, status)",
                    {one, one, "'x'", "'2026-03-01 10:00Z'", "'another title'", "'active'"}),
             0u)
-      << "what is not named does not count";
+      << "columns outside the index do not count";
   admin.run("DROP TABLE alert_instances, decision_cards");
 }
 

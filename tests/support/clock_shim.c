@@ -1,5 +1,5 @@
-// Loaded before the C library (LD_PRELOAD): a machine whose wall clock is set while programs run. The file named by
-// CLOCK_OFFSET holds by how many microseconds, as a 64-bit number; steady clocks go on as they were.
+// A library for LD_PRELOAD that changes the wall clock of running programs. The file named by CLOCK_OFFSET contains the
+// offset in microseconds, as a 64-bit number. Steady clocks are unchanged.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 static volatile const int64_t* offset;
 
-__attribute__((constructor)) static void look(void) {
+__attribute__((constructor)) static void map_offset(void) {
   const char* name = getenv("CLOCK_OFFSET");
   const int file = name ? open(name, O_RDONLY) : -1;
   if (file < 0) return;

@@ -15,13 +15,13 @@ struct Handle {
   FaultDisk* disk;
   std::shared_ptr<FaultDisk::File>* file;
   std::string* remove_on_close;
-  int own_shared = 0, own_exclusive = 0;  // of the shared memory's locks, a bit each
+  int own_shared = 0, own_exclusive = 0;  // the handle's locks of the shared memory, one bit each
 };
 
 Handle& handle(sqlite3_file* file) { return *reinterpret_cast<Handle*>(file); }
 FaultDisk::File& content(sqlite3_file* file) { return **handle(file).file; }
 
-// Of the machine's page cache.
+// The size of a page of the page cache.
 constexpr std::size_t kPage = 4096;
 
 void undo_unsynced(const FaultDisk::File& file, std::string& bytes) {
@@ -274,7 +274,7 @@ bool FaultDisk::is_due_within(std::uint64_t operations) {
   return fault_ != Fault::none && done() < strikes_at_ && strikes_at_ - done() <= operations;
 }
 
-// Of the operations at which the fault may strike.
+// The number of operations so far at which the planned fault could have occurred.
 std::uint64_t FaultDisk::done() const {
   return fault_ == Fault::fail_read ? reads_ : fault_ == Fault::lose_sync ? syncs_ : operations_.load();
 }
@@ -357,7 +357,7 @@ void FaultDisk::restart(Unsynced unsynced) {
     fresh->bytes = std::move(file->bytes);
     if (unsynced == Unsynced::lost && file->durable) {
       fresh->bytes = *std::move(file->durable);
-    } else if (unsynced != Unsynced::kept) {
+    } else if (unsynced != Unsynced::written) {
       undo_unsynced(*file, fresh->bytes);
       for (const Write& write : file->unsynced) {
         if (unsynced == Unsynced::lost || random_.one_in(2)) continue;

@@ -1,5 +1,5 @@
-// FaultDisk: a disk in memory, offered to SQLite as a VFS, that fails or loses power where a test says so.
-// It knows which writes were synced: after a crash the others may be there, be gone, or be there in part.
+// FaultDisk: a disk in memory, offered to SQLite as a VFS, that fails or loses power at an operation that a test
+// chooses. It records which writes were synced: after a crash the others are present, lost, or partly present.
 #pragma once
 
 #include <atomic>
@@ -20,17 +20,17 @@ namespace latchkey {
 
 enum class Fault {
   none,
-  fail_before,   // the operation reports an I/O error and did nothing
-  fail_after,    // it did its work and reports an I/O error all the same
-  full,          // no room: writes report that, once
-  crash_before,  // power is lost: from here on nothing is done and everything fails
-  crash_after,
-  fail_read,  // a read reports an I/O error, once
-  lose_sync,  // a sync reports an I/O error, and the next ones, though they report none, do not write what it did
-              // not: as Linux does, which takes pages it could not write for clean
+  fail_before,   // the operation reports an I/O error and has no effect
+  fail_after,    // the operation takes effect and reports an I/O error
+  full,          // one write reports that the disk is full
+  crash_before,  // power is lost before the operation: it and all later operations fail without an effect
+  crash_after,   // power is lost after the operation
+  fail_read,     // one read reports an I/O error
+  lose_sync,     // a sync reports an I/O error. Later syncs succeed, but do not write its pages, because Linux marks
+                 // pages that it could not write as clean
 };
 // What of the unsynced writes is found after a crash.
-enum class Unsynced { lost, kept, some };
+enum class Unsynced { lost, written, some };
 
 class FaultDisk {
  public:
@@ -40,23 +40,23 @@ class FaultDisk {
   FaultDisk& operator=(const FaultDisk&) = delete;
 
   const char* vfs() const { return name_.c_str(); }
-  // The fault strikes at the nth write, sync, truncation or deletion from now (fail_read: read; lose_sync: sync),
+  // Injects the fault at the nth write, sync, truncation or deletion from now (fail_read: read; lose_sync: sync),
   // counted from 1.
   void plan(Fault fault, std::uint64_t nth);
-  // It does not strike any more.
+  // Removes the planned fault.
   void call_off();
-  // Whether it strikes within so many operations from now.
+  // True if the planned fault occurs within this number of operations from now.
   bool is_due_within(std::uint64_t operations);
-  // Full until told otherwise: every write that makes a file longer is refused.
+  // While the disk is full, it rejects every write that makes a file longer.
   void set_full(bool full) { full_ = full; }
   bool has_struck() const { return struck_; }
   bool is_dead() const { return dead_; }
-  // Power is back. Every connection must have been closed.
+  // Restores power. Every connection must have been closed.
   void restart(Unsynced unsynced);
   std::uint64_t operations() const { return operations_; }
-  // Writes to the file that a loss of power could still take.
+  // The number of writes to the file that a power loss could undo.
   std::size_t unsynced_writes(const std::string& name);
-  // How often the file was synced, with success.
+  // The number of successful syncs of the file.
   std::uint64_t syncs_of(const std::string& name);
 
   // For the VFS's methods.
@@ -70,15 +70,15 @@ class FaultDisk {
     std::string bytes;
     std::vector<Write> unsynced;
     std::uint64_t syncs = 0;
-    std::optional<std::string> durable;  // what is on the disk, once a sync was lost
-    std::set<std::size_t> forgotten;     // pages that are not and that no sync will write, until they are written to
+    std::optional<std::string> durable;  // the content of the disk, after a lost sync
+    std::set<std::size_t> forgotten;     // pages that differ from `durable`, and that no sync writes before a new write
     std::vector<std::unique_ptr<std::string>> shared_memory;
-    std::set<const void*> shared_by;   // handles; the last one's leaving empties it, as the next opening would
+    std::set<const void*> shared_by;   // handles; closing the last one clears the memory
     std::map<const void*, int> locks;  // level by handle
     int shared[8] = {};
     bool exclusive[8] = {};
   };
-  // What the caller must report for its next changing operation, and whether to do it first.
+  // The result code of the next changing operation, and whether the caller executes it first.
   struct Verdict {
     int code;
     bool act;
@@ -101,7 +101,7 @@ class FaultDisk {
   std::map<std::string, std::shared_ptr<File>> files_;
   Fault fault_ = Fault::none;
   std::uint64_t strikes_at_ = 0;
-  // Read by tests while a store's threads are at work.
+  // Tests read these members while a store's threads write them.
   std::atomic<std::uint64_t> operations_ = 0;
   std::uint64_t reads_ = 0, syncs_ = 0;
   std::atomic<bool> struck_ = false;

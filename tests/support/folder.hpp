@@ -1,4 +1,4 @@
-// Folder: a temporary folder of the test's own, removed at its end.
+// Folder: a temporary folder of one test. The destructor removes it with its content.
 #pragma once
 
 #include <stdlib.h>

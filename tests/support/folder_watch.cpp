@@ -10,7 +10,7 @@
 namespace latchkey {
 namespace {
 
-constexpr int kPatienceMs = 30'000;
+constexpr int kWaitMaxMs = 30'000;
 
 }  // namespace
 
@@ -21,19 +21,19 @@ FolderWatch::FolderWatch(const std::string& folder) : changes_(::inotify_init1(I
 
 FolderWatch::~FolderWatch() { ::close(changes_); }
 
-bool FolderWatch::wait(pid_t program, const std::function<bool()>& is_so) const {
+bool FolderWatch::wait(pid_t program, const std::function<bool()>& condition) const {
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, program, 0));
   LK_ASSERT(process >= 0);
-  bool came_true = false;
-  while (!(came_true = is_so())) {
+  bool is_true = false;
+  while (!(is_true = condition())) {
     pollfd files[] = {{changes_, POLLIN, 0}, {process, POLLIN, 0}};
-    if (::poll(files, 2, kPatienceMs) <= 0 || files[1].revents != 0) break;
+    if (::poll(files, 2, kWaitMaxMs) <= 0 || files[1].revents != 0) break;
     char events[4096];
     while (::read(changes_, events, sizeof events) > 0) {
     }
   }
   ::close(process);
-  return came_true;
+  return is_true;
 }
 
 }  // namespace latchkey

@@ -1,4 +1,4 @@
-// FolderWatch: waits for a program to say something in a file of a folder, without looking again and again.
+// FolderWatch: waits until a program has written a text into a file of a folder. It uses inotify and does not poll.
 #pragma once
 
 #include <sys/types.h>
@@ -10,14 +10,15 @@ namespace latchkey {
 
 class FolderWatch {
  public:
-  // What is written in the folder from now on is not missed.
+  // Watches the folder from now on.
   explicit FolderWatch(const std::string& folder);
   ~FolderWatch();
   FolderWatch(const FolderWatch&) = delete;
   FolderWatch& operator=(const FolderWatch&) = delete;
 
-  // Asks after each change until it is so. False when the program ends first, or nothing changes for half a minute.
-  bool wait(pid_t program, const std::function<bool()>& is_so) const;
+  // Checks the condition after each change until it is true. Returns false if the program ends first, or if no file
+  // changes for half a minute.
+  bool wait(pid_t program, const std::function<bool()>& condition) const;
 
  private:
   int changes_;

@@ -1,5 +1,5 @@
-// Loaded before the C library (LD_PRELOAD): a disk that is full, where nothing can be mounted. While the file named by
-// FULL_DISK is there, whatever would make a file of its folder longer fails with ENOSPC, as it does on a full disk.
+// A library for LD_PRELOAD that simulates a full disk on machines without mounts. While the file named by FULL_DISK
+// exists, every call that would make a file in its folder longer fails with ENOSPC, as on a full disk.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static int refuses(int file, off_t end) {
+static int rejects(int file, off_t end) {
   const char* flag = getenv("FULL_DISK");
   if (!flag || access(flag, F_OK) != 0) return 0;
   struct stat facts;
@@ -28,21 +28,21 @@ static int refuses(int file, off_t end) {
 
 ssize_t write(int file, const void* bytes, size_t size) {
   const off_t at = lseek(file, 0, SEEK_CUR);
-  if (at >= 0 && refuses(file, at + (off_t)size)) return errno = ENOSPC, -1;
+  if (at >= 0 && rejects(file, at + (off_t)size)) return errno = ENOSPC, -1;
   return REAL(write)(file, bytes, size);
 }
 
 ssize_t pwrite(int file, const void* bytes, size_t size, off_t at) {
-  if (refuses(file, at + (off_t)size)) return errno = ENOSPC, -1;
+  if (rejects(file, at + (off_t)size)) return errno = ENOSPC, -1;
   return REAL(pwrite)(file, bytes, size, at);
 }
 
 ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t at) {
-  if (refuses(file, at + (off_t)size)) return errno = ENOSPC, -1;
+  if (rejects(file, at + (off_t)size)) return errno = ENOSPC, -1;
   return REAL(pwrite64)(file, bytes, size, at);
 }
 
 int posix_fallocate(int file, off_t at, off_t size) {
-  if (refuses(file, at + size)) return ENOSPC;
+  if (rejects(file, at + size)) return ENOSPC;
   return REAL(posix_fallocate)(file, at, size);
 }

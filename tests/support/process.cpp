@@ -116,16 +116,16 @@ int Process::finish() {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-Gone::Gone(pid_t pid) : file_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
+ExitWatch::ExitWatch(pid_t pid) : file_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
 
-Gone::~Gone() { close_file(file_); }
+ExitWatch::~ExitWatch() { close_file(file_); }
 
-bool Gone::wait() const {
+bool ExitWatch::wait() const {
   pollfd waited{file_, POLLIN, 0};
   return file_ < 0 || ::poll(&waited, 1, 20'000) == 1;
 }
 
-bool Gone::has_ended() const {
+bool ExitWatch::has_ended() const {
   pollfd waited{file_, POLLIN, 0};
   return file_ < 0 || ::poll(&waited, 1, 0) == 1;
 }

@@ -23,17 +23,17 @@ class Process {
   pid_t pid() const { return pid_; }
   void write(const std::string& bytes);
   void close_input();
-  // The next line of its stdout, without the newline; what there is at the end of the stream.
+  // The next line of its stdout, without the newline. At the end of the stream: the rest.
   std::string read_line();
   void signal(int number) const;
-  // Closes its stdin, reads both streams to their ends and waits. The exit status, 128 + n for signal n.
+  // Closes its stdin, reads both streams to their ends and waits. Returns the exit status, 128 + n for signal n.
   int finish();
 
   std::string out;  // all of stdout, once finished
   std::string err;
 
  private:
-  // Reads what comes from either stream; false when both have ended.
+  // Reads from the streams; returns false when both have ended.
   bool pump();
 
   pid_t pid_ = -1;
@@ -43,14 +43,14 @@ class Process {
   std::size_t lines_read_ = 0;
 };
 
-// Waits until the process, which need not be a child, has ended.
-class Gone {
+// Waits for the exit of a process, which need not be a child.
+class ExitWatch {
  public:
-  explicit Gone(pid_t pid);  // while it is known to live
-  ~Gone();
-  Gone(const Gone&) = delete;
-  Gone& operator=(const Gone&) = delete;
-  // False when it still lives after 20 seconds.
+  explicit ExitWatch(pid_t pid);  // of a running process
+  ~ExitWatch();
+  ExitWatch(const ExitWatch&) = delete;
+  ExitWatch& operator=(const ExitWatch&) = delete;
+  // Returns false if the process still runs after 20 seconds.
   bool wait() const;
   bool has_ended() const;
 

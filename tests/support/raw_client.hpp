@@ -97,7 +97,7 @@ class RawClient {
   bool read_some() {
     pollfd waited{.fd = socket_, .events = POLLIN, .revents = 0};
     if (::poll(&waited, 1, 20'000) != 1) {
-      ADD_FAILURE() << "nothing came within 20 s";
+      ADD_FAILURE() << "no bytes arrived within 20 s";
       return false;
     }
     char bytes[64 * 1024];

@@ -5,7 +5,7 @@
 namespace latchkey {
 namespace {
 
-std::string_view say(ClaimAnswer answer) {
+std::string_view answer_text(ClaimAnswer answer) {
   switch (answer) {
     case ClaimAnswer::new_run:
       return "new run";
@@ -23,7 +23,7 @@ std::string_view say(ClaimAnswer answer) {
   return "";
 }
 
-std::string_view say(EnqueueAnswer answer) {
+std::string_view answer_text(EnqueueAnswer answer) {
   switch (answer) {
     case EnqueueAnswer::new_run:
       return "new run";
@@ -35,9 +35,9 @@ std::string_view say(EnqueueAnswer answer) {
   return "`duplicate`";
 }
 
-std::string say_claim(const RepeatRow& row) {
+std::string claim_text(const RepeatRow& row) {
   std::string text = std::to_string(row.status) + " ";
-  text += row.code.empty() ? std::string(say(row.claim)) : "`" + std::string(row.code) + "`";
+  text += row.code.empty() ? std::string(answer_text(row.claim)) : "`" + std::string(row.code) + "`";
   if (row.retry_after) text += ", Retry-After";
   return text;
 }
@@ -48,7 +48,8 @@ std::string write_repeat_table() {
   std::string text =
       "| the key's latest run is | a claim gets | an enqueue gets | another fingerprint |\n|---|---|---|---|\n";
   for (const RepeatRow& row : kRepeatTable) {
-    text += "| " + std::string(row.text) + " | " + say_claim(row) + " | " + std::string(say(row.enqueue)) + " | ";
+    text +=
+        "| " + std::string(row.text) + " | " + claim_text(row) + " | " + std::string(answer_text(row.enqueue)) + " | ";
     text += row.fingerprint_checked ? "422 `KEY_REUSED` |\n" : "not compared |\n";
   }
   return text;

@@ -1,4 +1,4 @@
-// The repeat table as docs/repeats.md shows it.
+// Writes the repeat table as Markdown, for docs/repeats.md.
 #pragma once
 
 #include <string>

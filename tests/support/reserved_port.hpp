@@ -1,7 +1,7 @@
-// ReservedPort: a loopback port that is the test's until this object ends. A socket is bound to it that never listens:
-// whoever connects is refused, the system gives it to nobody else, neither to a server that asks for any port nor to an
-// outgoing connection (which might even meet itself there), and a server that the test starts may still listen at it,
-// as often as it likes. It must say SO_REUSEADDR, as PostgreSQL and PgBouncer do.
+// ReservedPort: a loopback port that the test owns while this object lives. The constructor binds a socket to it that
+// never listens. The kernel therefore refuses connections to the port, and assigns it neither to a server that requests
+// any port nor to an outgoing connection, which could connect to itself there. A server of the test can listen on the
+// port, any number of times, if it sets SO_REUSEADDR, as PostgreSQL and PgBouncer do.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ class ReservedPort {
   ReservedPort& operator=(const ReservedPort&) = delete;
 
   int number() const { return number_; }
-  // As a URL names it.
+  // Host and port for a URL.
   std::string host() const { return "127.0.0.1:" + std::to_string(number_); }
 
  private:

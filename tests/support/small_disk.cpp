@@ -15,7 +15,7 @@
 namespace latchkey {
 namespace {
 
-// Our own mounts, once per process.
+// Enters a mount namespace of this process.
 bool enter_namespace() {
   const uid_t user = ::getuid();
   const gid_t group = ::getgid();

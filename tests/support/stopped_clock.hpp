@@ -1,4 +1,4 @@
-// StoppedClock: a host's clock for a store whose test says when time goes on.
+// StoppedClock: a host's clock for a store. The test decides when time continues.
 #pragma once
 
 #include <atomic>
@@ -7,13 +7,13 @@
 
 namespace latchkey {
 
-// The machine's, but that no time seems to pass between two looks until it is let go. Who waits does wait.
+// The machine's clock, except that elapsed() is constant until resume(). wait() takes its time as usual.
 class StoppedClock final : public Clock {
  public:
   Instant now() override { return system_.now(); }
   Duration elapsed() override { return is_stopped_ ? stopped_at_ : system_.elapsed(); }
   Task<void> wait(Duration span) override { return system_.wait(span); }
-  void let_go() { is_stopped_ = false; }
+  void resume() { is_stopped_ = false; }
 
  private:
   SystemClock system_;

@@ -1,4 +1,4 @@
-// Terminal: a program that a test runs on a terminal of its own, as its foreground job. Killed at the latest with it.
+// Terminal: a program that a test runs as the foreground job of its own terminal. The destructor kills it.
 #pragma once
 
 #include "support/process.hpp"
@@ -12,13 +12,13 @@ class Terminal {
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
 
-  // As the keyboard would: "\x03" is Ctrl-C, "\x1c" Ctrl-\.
+  // Sends the keys to the terminal: "\x03" is Ctrl-C, "\x1c" Ctrl-\.
   void type(const std::string& keys) const;
-  // What appears, up to and with `text`; all there was when it ends first. What is typed appears too.
+  // Reads the output up to and including `text`, or all of it if the output ends first. It contains the typed keys.
   std::string read_until(const std::string& text);
-  // The window is closed.
+  // Closes the terminal's window.
   void hang_up();
-  // Reads to the end and waits. The exit status, 128 + n for signal n.
+  // Reads to the end and waits. Returns the exit status, 128 + n for signal n.
   int finish();
 
  private:

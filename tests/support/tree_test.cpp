@@ -1,4 +1,4 @@
-// The shape of the tree: includes go one way, and clocks and dice come from src/base alone.
+// The structure of src: folders include only folders above them, and only src/base uses clocks and random devices.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,8 +47,8 @@ std::vector<fs::path> code_in_src() {
   return files;
 }
 
-// Where a path's folder, or the nearest one above it, stands in the order.
-std::optional<std::size_t> place_of(const fs::path& path, const std::vector<std::string>& order) {
+// The position in the order of a path's folder, or of its nearest parent folder in the order.
+std::optional<std::size_t> position_of(const fs::path& path, const std::vector<std::string>& order) {
   for (fs::path folder = path.parent_path(); !folder.empty(); folder = folder.parent_path())
     if (const auto at = std::ranges::find(order, folder.generic_string()); at != order.end())
       return static_cast<std::size_t>(at - order.begin());
@@ -58,28 +58,28 @@ std::optional<std::size_t> place_of(const fs::path& path, const std::vector<std:
 TEST(Tree, EveryFolderIsBuilt) {
   const auto order = folders();
   ASSERT_GE(order.size(), 4u);
-  for (const fs::path& file : code_in_src()) EXPECT_TRUE(place_of(file, order)) << file << " lies in no module";
+  for (const fs::path& file : code_in_src()) EXPECT_TRUE(position_of(file, order)) << file << " is in no module";
 }
 
-TEST(Tree, FoldersIncludeOnlyThemselvesAndThoseAboveThem) {
+TEST(Tree, FoldersIncludeOnlyFoldersAbove) {
   const auto order = folders();
   const std::regex include(R"re(^\s*#\s*include\s+"([^"]+)")re");
   std::smatch match;
   for (const fs::path& file : code_in_src()) {
-    const auto own = place_of(file, order);
+    const auto own = position_of(file, order);
     if (!own) continue;
     for (const std::string& line : lines_of(kSource / "src" / file)) {
       if (!std::regex_search(line, match, include)) continue;
       const fs::path wanted = match[1].str();
       if (is_test(file) && !fs::exists(kSource / "src" / wanted)) continue;  // tests/support
-      const auto other = place_of(wanted, order);
-      ASSERT_TRUE(other) << file << " includes " << wanted << ", which is not named from src/";
+      const auto other = position_of(wanted, order);
+      ASSERT_TRUE(other) << file << " includes " << wanted << ", which is not a path below src/";
       EXPECT_LE(*other, *own) << file << " includes " << wanted;
     }
   }
 }
 
-TEST(Tree, ClocksAndDiceComeFromBaseAlone) {
+TEST(Tree, OnlyBaseUsesClocksAndRandomDevices) {
   const std::regex forbidden(
       R"(system_clock::now|steady_clock::now|high_resolution_clock|random_device|sleep_for|sleep_until|\busleep\(|\bnanosleep\(|gettimeofday|clock_gettime|getrandom\(|\bstd::rand\b|steady_timer|\bmt19937)");
   for (const fs::path& file : code_in_src()) {
@@ -92,12 +92,12 @@ TEST(Tree, ClocksAndDiceComeFromBaseAlone) {
   }
 }
 
-TEST(Tree, HeadersSayWhatTheyAre) {
+TEST(Tree, HeadersBeginWithADescription) {
   for (const fs::path& file : code_in_src()) {
     if (file.extension() != ".hpp") continue;
     const auto lines = lines_of(kSource / "src" / file);
     ASSERT_FALSE(lines.empty()) << file;
-    EXPECT_TRUE(lines[0].starts_with("//")) << file << " does not begin by saying what it is";
+    EXPECT_TRUE(lines[0].starts_with("//")) << file << " does not begin with a description";
     EXPECT_TRUE(std::ranges::find(lines, "#pragma once") != lines.end()) << file;
   }
 }

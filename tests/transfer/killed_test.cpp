@@ -27,7 +27,7 @@ class MoveKilled : public MoveTest {
   }
   std::string moved_to() {
     Database database(store_file(), nullptr, Access::read);
-    return find_moved_mark(database).value().place;
+    return find_transfer_status(database).value().address;
   }
   void wait_until_held_up() {
     gate_.wait_until("SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 77 AND NOT granted)");
@@ -75,6 +75,7 @@ TEST_F(MoveKilled, KilledBeforeCommitChangesNothing) {
   EXPECT_TRUE(moved->target);
 }
 
+// covers: X2
 TEST_F(MoveKilled, KilledAtCommitClosesFileUntilRerun) {
   fill();
   hold_up(kAtTheCommit);
@@ -132,7 +133,7 @@ TEST_F(MoveKilled, RejectedRepeatLeavesMarkUnchanged) {
     ASSERT_FALSE(opened) << "the copy exists, so the file stays closed";
     EXPECT_THAT(opened.error().detail, HasSubstr(before));
     ask("DROP SCHEMA held CASCADE");
-    write_moved_mark(store_file(), {moved_to(), clock_.now(), false});
+    write_transfer_status(store_file(), {moved_to(), clock_.now(), false});
   }
   EXPECT_TRUE(move());
 }

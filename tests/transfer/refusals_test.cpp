@@ -8,7 +8,7 @@
 namespace latchkey {
 namespace {
 
-TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
+TEST_F(MoveTest, FileIsNotOpenedAgain) {
   fill();
   ASSERT_TRUE(move());
   const auto opened = open_file();
@@ -24,7 +24,7 @@ TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
   ASSERT_TRUE(repeat) << to_string(repeat.error());
   EXPECT_FALSE(repeat->target) << "the copy already exists";
   const std::string elsewhere = PgServer::instance().borrow_database();
-  EXPECT_EQ(transfer::move_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
+  EXPECT_EQ(transfer::transfer_store({.file = store_file(), .url = elsewhere}, clock_, random_).error().code,
             Code::STORE_MOVED);
   PgServer::instance().give_back(elsewhere);
 
@@ -37,7 +37,7 @@ TEST_F(MoveTest, TheFileIsOpenedByNobodyAnyMore) {
   EXPECT_THAT(call({"move", "--unmark", "--yes"}).out, HasSubstr("has no mark"));
 }
 
-TEST_F(MoveTest, AFolderThatWasMovedIsTheNewServersUntilItIsOpenedAgain) {
+TEST_F(MoveTest, MovedFolderNamesTheNewServerUntilReopened) {
   fill();
   ASSERT_TRUE(move());
   const auto server = start({"serve", "--listen", "127.0.0.1:0", "--store", url_});
@@ -126,7 +126,7 @@ TEST_F(MoveTest, MoveIntoFileIsRejected) {
   EXPECT_THAT(refused.err, HasSubstr("moved into PostgreSQL only"));
 }
 
-TEST_F(MoveTest, WhatIsNoStoreIsRefusedAndNotTouched) {
+TEST_F(MoveTest, FileThatIsNoStoreIsNotChanged) {
   EXPECT_EQ(refusal(), Code::NOT_FOUND);
   EXPECT_FALSE(std::filesystem::exists(store_file()));
   EXPECT_FALSE(std::filesystem::exists(store_file() + ".lock"));
@@ -149,7 +149,7 @@ TEST_F(MoveTest, ASchemaOfAnotherVersionIsRefused) {
   EXPECT_TRUE(open_file()) << "the file is still in use";
 }
 
-TEST_F(MoveTest, ATargetThatHoldsSomethingIsRefused) {
+TEST_F(MoveTest, TargetWithContentIsRefused) {
   fill();
   as<Won>(Verbs(*open_copy()).claim(again("there before")));
   const auto refused = move();
@@ -204,7 +204,7 @@ TEST_F(MoveTest, UnmarkedFileStaysInUseAndCopyIsStale) {
   fill();
   const auto first = move(true);
   ASSERT_TRUE(first) << to_string(first.error());
-  EXPECT_FALSE(first->is_marked);
+  EXPECT_FALSE(first->is_file_closed);
   EXPECT_TRUE(move(true)) << "the same copy exists";
   as<Won>(Verbs(**open_file()).claim(again("one more")));
   EXPECT_EQ(refusal(), Code::STORE_NOT_EMPTY);
@@ -215,7 +215,7 @@ TEST_F(MoveTest, UnmarkedFileStaysInUseAndCopyIsStale) {
 }
 
 // The comparison finds a row that changed on its way, in every table.
-TEST_F(MoveTest, ACopyThatDiffersIsNoticedAndUndone) {
+TEST_F(MoveTest, CopyThatDiffersIsRolledBack) {
   fill();
   ASSERT_TRUE(migrate::prepare_own_schema(url_, random_));
   const std::vector<std::pair<std::string, std::string>> tampers{

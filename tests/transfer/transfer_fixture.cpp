@@ -35,16 +35,16 @@ Taken take(Store& store, const std::string& function, Uuid session) {
 }  // namespace
 
 // Failed generations: one retried by hand, one resolved with a note. Also an acknowledged dead letter, and tokens.
-void MoveTest::fill_letters(Store& store) {
+void MoveTest::fill_dead_letters(Store& store) {
   Verbs verbs(store);
   Settled failed = settle(store, as<Won>(verbs.claim(claim_of("bad"))), permanent("no such file"));
   settle(store, as<Won>(verbs.claim(claim_of("bad-too"))), permanent(kBytes));
   ASSERT_TRUE(store
-                  .move_dead_letter({.letter = *failed.dead_letter,
-                                     .runs = {failed.run.id()},
-                                     .move = RetryByHand{true},
-                                     .by = "ann",
-                                     .note = kBytes})
+                  .act_on_dead_letter({.dead_letter = *failed.dead_letter,
+                                       .runs = {failed.run.id()},
+                                       .move = RetryByHand{true},
+                                       .by = "ann",
+                                       .note = kBytes})
                   .value());
   const Won again = as<Won>(verbs.claim(claim_of("bad")));
   ASSERT_EQ(again.run.generation, 2u);
@@ -122,7 +122,7 @@ Filled MoveTest::fill(int many) {
   ClaimRequest patient = claim_of("between tries");
   patient.retry = {.retries = 2, .jitter = Jitter::percent, .jitter_percent = 7, .schedule = {std::chrono::hours{1}}};
   settle(store, as<Won>(verbs.claim(patient)), retryable("later"));
-  fill_letters(store);
+  fill_dead_letters(store);
   filled.given_back = fill_given_back(store);
 
   as<Enqueued>(verbs.enqueue(job_of("first", "acme")));

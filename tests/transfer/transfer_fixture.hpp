@@ -10,12 +10,12 @@
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/postgres/pg_client.hpp"
 #include "support/postgres/pg_server.hpp"
-#include "transfer/move.hpp"
+#include "transfer/transfer_store.hpp"
 
 namespace latchkey {
 
-using transfer::MoveReport;
 using transfer::Summary;
+using transfer::TransferReport;
 
 // The runs that a test continues with after the move.
 struct Filled {
@@ -55,8 +55,9 @@ class MoveTest : public CliTest {
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
-  Result<MoveReport> move(bool unmarked = false) {
-    return transfer::move_store({.file = store_file(), .url = url_, .keeps = unmarked}, clock_, random_);
+  Result<TransferReport> move(bool unmarked = false) {
+    return transfer::transfer_store({.file = store_file(), .url = url_, .leaves_file_in_use = unmarked}, clock_,
+                                    random_);
   }
   Code refusal(bool unmarked = false) {
     const auto moved = move(unmarked);
@@ -73,7 +74,7 @@ class MoveTest : public CliTest {
 
   // Creates runs in every state, for two tenants, with dead letters, tokens and waiting jobs.
   Filled fill(int many = 0);
-  void fill_letters(Store& store);
+  void fill_dead_letters(Store& store);
   // Creates a key that an operator pointed back to an older run.
   RunId fill_given_back(Store& store);
   void fill_many(Store& store, int many);

@@ -7,19 +7,20 @@
 namespace latchkey {
 namespace {
 
-TEST_F(MoveTest, EverythingArrivesAsItWas) {
+// covers: X2
+TEST_F(MoveTest, CopyEqualsTheFile) {
   fill(3'000);
   Summary before = transfer::summarise(**open_file()).value();
   const auto moved = move();
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
-  EXPECT_TRUE(moved->is_marked);
+  EXPECT_TRUE(moved->is_file_closed);
   const auto& counts = moved->source.counts;
   EXPECT_GT(counts.all_runs(), 3'000u);
   for (const std::uint64_t runs : counts.runs) EXPECT_GT(runs, 0u) << "the file has runs of every status";
   EXPECT_EQ(counts.waits, 1u);
   EXPECT_EQ(counts.duplicates, 1u);
-  EXPECT_EQ(counts.letters, 2u);
+  EXPECT_EQ(counts.dead_letters, 2u);
   EXPECT_EQ(counts.members, 5u) << "two generations of one run, and three more runs";
   EXPECT_EQ(counts.steps, 1u);
   EXPECT_EQ(counts.tokens, 2u);
@@ -29,7 +30,7 @@ TEST_F(MoveTest, EverythingArrivesAsItWas) {
   const auto copy = open_copy();
   const Summary after = transfer::summarise(*copy).value();
   EXPECT_EQ(after.runs, before.runs);
-  EXPECT_EQ(after.letters, before.letters);
+  EXPECT_EQ(after.dead_letters, before.dead_letters);
   EXPECT_EQ(after.tokens, before.tokens);
   EXPECT_EQ(after.runs, moved->source.runs);
   EXPECT_EQ(after.counts.keys, before.counts.keys);
@@ -43,8 +44,9 @@ TEST_F(MoveTest, NamesWithInvalidTextAreEscaped) {
     Verbs verbs(*store);
     const Won won = as<Won>(verbs.claim(again("bad")));
     const Settled failed = as<Settled>(verbs.settle({{}, won.run.id(), won.fence, permanent("no")}));
-    ASSERT_TRUE(store->move_dead_letter({.letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = name})
-                    .value());
+    ASSERT_TRUE(
+        store->act_on_dead_letter({.dead_letter = *failed.dead_letter, .runs = {}, .move = RetryByHand{}, .by = name})
+            .value());
     ASSERT_TRUE(store->acknowledge({}, *failed.dead_letter, name).value());
     ASSERT_TRUE(store->add_token(
         {.id = "aa00000000000000", .secret_hash = sha256("t"), .name = name, .role = Role::admin, .created_at = {}}));
@@ -67,7 +69,8 @@ TEST_F(MoveTest, NamesWithInvalidTextAreEscaped) {
   EXPECT_FALSE(repeat->target) << "the second move recognises its copy";
 }
 
-TEST_F(MoveTest, WorkGoesOnInTheCopy) {
+// covers: X2
+TEST_F(MoveTest, WorkContinuesInTheCopy) {
   const Filled filled = fill();
   ASSERT_TRUE(move());
   const auto copy = open_copy();
@@ -107,7 +110,7 @@ TEST_F(MoveTest, WorkGoesOnInTheCopy) {
   EXPECT_EQ(as<Enqueued>(verbs.enqueue(call)).run.id(), filled.called);
 }
 
-TEST_F(MoveTest, FencesAndIdsGoOnRising) {
+TEST_F(MoveTest, FencesAndIdsContinueToRise) {
   const Filled filled = fill();
   ASSERT_TRUE(move());
   const auto copy = open_copy();
@@ -160,7 +163,7 @@ TEST_F(MoveTest, FencesContinueAfterPurgedRuns) {
 }
 
 // The payloads exceed the size of one statement.
-TEST_F(MoveTest, LargeInputsAndResultsGoInSlices) {
+TEST_F(MoveTest, LargeInputsAndResultsAreCopiedInSlices) {
   {
     const auto store = *open_file();
     for (int i = 0; i < 5; ++i) {
@@ -183,7 +186,7 @@ TEST_F(MoveTest, ServerRoleMayMove) {
       "GRANT latchkey_engine, latchkey_tenant, latchkey_service TO plain_mover");
   const std::string url = url_ + (url_.find('?') == url_.npos ? "?" : "&") + "user=plain_mover";
   ASSERT_EQ(PgClient(url).ask_one("SELECT current_user"), "plain_mover");
-  const auto moved = transfer::move_store({.file = store_file(), .url = url}, clock_, random_);
+  const auto moved = transfer::transfer_store({.file = store_file(), .url = url}, clock_, random_);
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
 }
@@ -220,7 +223,7 @@ TEST_F(MoveTest, CommitIsDurableForAnySynchronousCommit) {
                                        {"remote_apply", "remote_apply"}}) {
     const std::string url =
         url_ + "?options=-csynchronous_commit%3D" + set + "%20-crow_security%3Doff%20-cclient_min_messages%3Derror";
-    const auto refused = transfer::move_store({.file = store_file(), .url = url}, clock_, random_);
+    const auto refused = transfer::transfer_store({.file = store_file(), .url = url}, clock_, random_);
     ASSERT_FALSE(refused);
     EXPECT_THAT(refused.error().detail, HasSubstr(std::string("found ") + effective + " on warning")) << set;
   }
@@ -252,7 +255,7 @@ TEST_F(MoveTest, MoveThroughPoolerSucceeds) {
   fill(1'200);
   const PgBouncer bouncer(PgServer::instance().port(), 2);
   const std::string pooled = bouncer.url(url_.substr(url_.rfind('/') + 1));
-  const auto moved = transfer::move_store({.file = store_file(), .url = pooled}, clock_, random_);
+  const auto moved = transfer::transfer_store({.file = store_file(), .url = pooled}, clock_, random_);
   ASSERT_TRUE(moved) << to_string(moved.error());
   EXPECT_EQ(moved->source, *moved->target);
 }

@@ -10,7 +10,7 @@ Result<DeadLetterPage> MemoryStore::list_dead_letters(const DeadLetterQuery& que
   DeadLetterPage page;
   if (query.limit == 0) return page;
   const std::uint64_t before = read_cursor(query.cursor);
-  for (auto at = tables_.letters.rbegin(); at != tables_.letters.rend(); ++at) {
+  for (auto at = tables_.dead_letters.rbegin(); at != tables_.dead_letters.rend(); ++at) {
     const DeadLetter& entry = at->second.entry;
     if (uuid_counter(entry.id) >= before || (query.tenant && entry.tenant != *query.tenant) ||
         (!query.function.empty() && entry.function != query.function) ||
@@ -27,8 +27,8 @@ Result<DeadLetterPage> MemoryStore::list_dead_letters(const DeadLetterQuery& que
 
 Result<std::optional<DeadLetter>> MemoryStore::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   const std::lock_guard lock(mutex_);
-  const auto at = tables_.letters.find(id);
-  if (at == tables_.letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
+  const auto at = tables_.dead_letters.find(id);
+  if (at == tables_.dead_letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
   return at->second.entry;
 }
 
@@ -41,8 +41,8 @@ Result<std::vector<DeadLetterMember>> MemoryStore::list_members(Uuid dead_letter
 Result<std::optional<DeadLetter>> MemoryStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                            const std::string& actor) {
   const std::lock_guard lock(mutex_);
-  const auto at = tables_.letters.find(id);
-  if (at == tables_.letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
+  const auto at = tables_.dead_letters.find(id);
+  if (at == tables_.dead_letters.end() || (tenant && at->second.entry.tenant != *tenant)) return std::nullopt;
   DeadLetter& entry = at->second.entry;
   if (!entry.acknowledged_at) {
     entry.acknowledged_at = clock_.now();
@@ -51,9 +51,9 @@ Result<std::optional<DeadLetter>> MemoryStore::acknowledge(const std::optional<s
   return entry;
 }
 
-Result<std::optional<LetterMoved>> MemoryStore::move_dead_letter(const LetterMove& wish) {
+Result<std::optional<DeadLetterActionReply>> MemoryStore::act_on_dead_letter(const DeadLetterActionRequest& request) {
   const std::lock_guard lock(mutex_);
-  return apply_letter_move({tables_, random_, clock_.now()}, wish);
+  return apply_dead_letter_action({tables_, random_, clock_.now()}, request);
 }
 
 Result<std::monostate> MemoryStore::add_token(const TokenRecord& token) {

@@ -1,5 +1,5 @@
-// MemoryStore: the whole store in memory. Commands are applied at once, on the caller's thread, under a mutex, and the
-// callback is called before the verb returns. Nothing survives the object.
+// MemoryStore: the whole store in memory. A verb applies its command on the caller's thread, under a mutex, and calls
+// the callback before it returns. All runs are lost with the object.
 #pragma once
 
 #include <mutex>
@@ -38,13 +38,13 @@ class MemoryStore final : public Store {
                                                      MemberPosition after = {}) override;
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override;
-  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
+  Result<std::optional<DeadLetterActionReply>> act_on_dead_letter(const DeadLetterActionRequest& request) override;
   Result<std::monostate> add_token(const TokenRecord& token) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;
 
  private:
-  // Applies under the mutex, then calls back without it.
+  // Applies the command under the mutex, then calls the callback without it.
   template <class T, class Apply>
   void apply(Done<T> done, Apply apply);
 

@@ -1,4 +1,4 @@
-// Tables in memory. Nothing survives the process; for tests and the simulation.
+// MemoryTables: tables in memory, for tests and the simulation. They are lost with the process.
 #pragma once
 
 #include <map>
@@ -35,7 +35,7 @@ class MemoryTables final : public Tables {
   void remove_waits_of(RunId dependent) override;
   std::vector<RunId> dependents(RunId predecessor) override;
   Uuid add_dead_letter(const Run& run) override;
-  bool has_unread_dead_letter(RunId run) override;
+  bool has_unacknowledged_dead_letter(RunId run) override;
   std::optional<Uuid> dead_letter_of(const Run& run) override;
   std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
   std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) override;
@@ -49,18 +49,18 @@ class MemoryTables final : public Tables {
   std::optional<Instant> next_deadline() const { return ready_index_.next_deadline(); }
   std::optional<Duplicates> find_duplicates(RunId id) const;
 
-  struct Letter {
+  struct StoredDeadLetter {
     DeadLetter entry;
     std::vector<DeadLetterMember> members;
   };
-  std::map<Uuid, Letter> letters;
+  std::map<Uuid, StoredDeadLetter> dead_letters;
   std::map<std::string, TokenRecord> tokens;
 
  private:
   Random& random_;
   std::uint64_t counter_ = 0;
   std::uint64_t fence_ = 0;
-  std::map<std::uint64_t, Run> runs_;  // by the counter in their id: in the order they were made
+  std::map<std::uint64_t, Run> runs_;  // by the counter in the id, which is the order of creation
   std::map<Digest, RunId> keys_;
   std::map<RunId, std::set<RunId>> waits_;
   std::map<RunId, Duplicates> duplicates_;

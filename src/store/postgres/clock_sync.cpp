@@ -11,7 +11,7 @@ void ClockSync::start(Instant database, std::int64_t mark_ms) {
   // The mark is ahead of the times in use, so it only matters after the clock was set back.
   const bool was_set_back = to_ms(clock.now()) + kMarkAhead.count() < mark_ms;
   // All stores of a test share its clock, so none is ahead of another.
-  const auto ahead = test_clock_ ? StoreClock::Ahead::keeps_pace : StoreClock::Ahead::slows_down;
+  const auto ahead = test_clock_ ? StoreClock::Ahead::full_speed : StoreClock::Ahead::slower;
   clock_.emplace(clock, was_set_back ? from_ms(mark_ms) : Instant{}, ahead);
 }
 

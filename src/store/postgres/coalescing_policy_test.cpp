@@ -26,7 +26,7 @@ TEST(CoalescingPolicy, TwoRecentBatchesAreWaitedFor) {
   EXPECT_FALSE(policy.should_wait_for_inflight(kNow + 4ms));
 }
 
-TEST(CoalescingPolicy, FewRequestsInFlightAreNotWaitedFor) {
+TEST(CoalescingPolicy, FewRequestsAreNotWaitedFor) {
   CoalescingPolicy policy(64);
   policy.batch_started(kSome, kNow);
   const auto second = policy.batch_started(kSome - 1, kNow);

@@ -66,7 +66,7 @@ TEST(ContendedKeys, QuarantineProbesNewKeysFirst) {
   EXPECT_EQ(contended.next_contended(100).size(), kQuarantine);
 }
 
-TEST(ContendedKeys, QuarantineEndsWithoutNewContendedKeys) {
+TEST(ContendedKeys, QuarantineEndsWithoutNewContention) {
   ContendedKeys contended;
   const TenantKey one = key_of("a", 100);
   const Duration later = ContendedKeys::kQuarantineWindow + 1ms;

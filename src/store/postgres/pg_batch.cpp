@@ -90,9 +90,9 @@ Task<std::optional<Failure>> PostgresStore::execute_once(std::unique_ptr<Connect
   try {
     if (!connection || connection->is_lost()) connection = co_await connect();
     if (execution.backend) co_await terminate_orphaned_backend(*connection, execution);
-    const bool must_resolve = execution.is_unknown && !LK_SEEDED(unknown_commit_tried_again);
-    const bool is_committed =
-        must_resolve && (LK_SEEDED(unknown_commit_believed) || co_await resolve_unknown_commit(*connection, execution));
+    const bool must_resolve = execution.is_unknown && !LK_SEEDED(unknown_commit_retried);
+    const bool is_committed = must_resolve && (LK_SEEDED(unknown_commit_acknowledged) ||
+                                               co_await resolve_unknown_commit(*connection, execution));
     if (!is_committed) {
       if (std::exchange(execution.is_unknown, false))
         execution.name = make_uuid_v7(clock_.now(), random_.next(), random_.next());

@@ -38,7 +38,7 @@ Uuid PgTables::add_dead_letter(const Run& run) {
 }
 
 // The run must be in the slice that is purged.
-bool PgTables::has_unread_dead_letter(RunId run) {
+bool PgTables::has_unacknowledged_dead_letter(RunId run) {
   const auto found = dead_letters_of_.find(seq_in(run));
   return found != dead_letters_of_.end() && found->second.is_unread;
 }
@@ -130,8 +130,9 @@ bool PgTables::add_token(const TokenRecord& token) {
 }
 
 bool PgTables::revoke_token(const std::string& id, Instant now) {
-  const Rows& rows = query_for_update(
-      "revoke:" + id, [&] { return Statement{sql().when_revoked, Params().add(std::string_view(id))}; });
+  const Rows& rows = query_for_update("revoke:" + id, [&] {
+    return Statement{sql().when_revoked, Params().add(std::string_view(id))};
+  });
   if (rows.empty()) return false;
   if (rows.is_null(0, 0)) write({sql().revoke_token, Params().add(std::string_view(id)).add(to_ms(now))});
   return true;

@@ -93,7 +93,7 @@ bool PgTables::try_isolated(RunId run, const std::function<void()>& act) {
     request_another_round();
     return false;
   } catch (const LockContended&) {
-    if (!LK_SEEDED(left_out_half_done)) undo_to(steps, runs);
+    if (!LK_SEEDED(contended_run_half_swept)) undo_to(steps, runs);
     deferred_.insert(seq_in(run));
     return false;
   }

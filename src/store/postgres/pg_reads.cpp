@@ -71,7 +71,7 @@ Result<StoreStats> PostgresStore::stats() {
     StoreStats stats{.queued = static_cast<std::uint64_t>(rows.integer(0, 0)),
                      .running = static_cast<std::uint64_t>(rows.integer(0, 1)),
                      .in_doubt = static_cast<std::uint64_t>(rows.integer(0, 2)),
-                     .unread_letters = static_cast<std::uint64_t>(rows.integer(0, 4))};
+                     .unacknowledged_dead_letters = static_cast<std::uint64_t>(rows.integer(0, 4))};
     if (!rows.is_null(0, 3)) stats.doubt_since = from_ms(rows.integer(0, 3));
     return stats;
   });

@@ -107,7 +107,7 @@ class PostgresStore final : public Store {
                                                      MemberPosition after) override;
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override;
-  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
+  Result<std::optional<DeadLetterActionReply>> act_on_dead_letter(const DeadLetterActionRequest& request) override;
   Result<std::monostate> add_token(const TokenRecord& token) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;

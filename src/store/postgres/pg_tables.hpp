@@ -257,7 +257,7 @@ class PgTables final : public Tables {
   void remove_waits_of(RunId dependent) override;
   std::vector<RunId> dependents(RunId predecessor) override;
   Uuid add_dead_letter(const Run& run) override;
-  bool has_unread_dead_letter(RunId run) override;
+  bool has_unacknowledged_dead_letter(RunId run) override;
   std::optional<Uuid> dead_letter_of(const Run& run) override;
   std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
   std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) override;

@@ -319,9 +319,10 @@ void PostgresStore::probe(Done<std::monostate> done) {
     return std::monostate{};
   });
 }
-Result<std::optional<LetterMoved>> PostgresStore::move_dead_letter(const LetterMove& request) {
-  return call<std::optional<LetterMoved>>(
-      kNoPlan, with_lock_retry([request](PgTables&, Applying with) { return apply_letter_move(with, request); }));
+Result<std::optional<DeadLetterActionReply>> PostgresStore::act_on_dead_letter(const DeadLetterActionRequest& request) {
+  return call<std::optional<DeadLetterActionReply>>(kNoPlan, with_lock_retry([request](PgTables&, Applying with) {
+                                                      return apply_dead_letter_action(with, request);
+                                                    }));
 }
 Result<std::optional<DeadLetter>> PostgresStore::acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                              const std::string& actor) {

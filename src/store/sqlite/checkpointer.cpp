@@ -9,7 +9,7 @@ namespace latchkey {
 
 Checkpointer::Checkpointer(Database& writer, const std::string& file, const char* vfs, int pages, Syncing syncing)
     : writer_(writer), guard_(file, vfs, Access::read), pages_(pages) {
-  // Reads once: a connection that never did has not opened its file yet.
+  // A read, because a connection opens its file at its first statement.
   guard_.execute("SELECT 1 FROM lk_state");
   if (!sync_file()) throw TablesError(Code::STORE_UNAVAILABLE, "the file cannot be synced");
   if (syncing == Syncing::by_thread) thread_ = std::thread([this] { work(); });
@@ -23,7 +23,7 @@ Checkpointer::~Checkpointer() {
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   if (phase() == Phase::syncing) set_phase(sync_file() ? Phase::synced : Phase::failed);
-  // SQLite would find everything copied and delete the log.
+  // Without this, SQLite would find all pages copied and delete the log.
   if (has_failed()) sqlite3_db_config(writer_.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
@@ -48,7 +48,7 @@ void Checkpointer::after_commit(int wal_pages) {
 
 bool Checkpointer::has_failed() { return phase() == Phase::failed; }
 
-// Full: the log stays as it is and is tried again. Busy: a reader stands further back.
+// If the disk is full, the log stays and is copied later. Busy means that a reader uses an earlier part of the log.
 void Checkpointer::copy_and_sync() {
   const int code =
       sqlite3_wal_checkpoint_v2(writer_.handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr) & 0xff;
@@ -66,13 +66,13 @@ void Checkpointer::copy_without_sync() {
   if (!LK_SEEDED(log_not_synced)) writer_.execute("PRAGMA synchronous = FULL");
 }
 
-// By SQLite's own handle: closing one of ours would drop the locks that SQLite holds on the file.
+// Uses SQLite's own descriptor: closing another one would drop the locks that SQLite has on the file.
 bool Checkpointer::sync_file() {
   sqlite3_file* file = nullptr;
   if (sqlite3_file_control(guard_.handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file->pMethods)
     return false;
   return file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY) == SQLITE_OK ||
-         LK_SEEDED(failed_sync_believed);
+         LK_SEEDED(failed_sync_ignored);
 }
 
 Checkpointer::Phase Checkpointer::phase() {

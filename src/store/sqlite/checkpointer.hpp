@@ -1,14 +1,14 @@
-// Checkpointer: moves the write-ahead log into the file without making commits wait for the disk.
+// Checkpointer: copies the write-ahead log into the file, so that commits do not wait for the sync of the file.
 //
 // A plain checkpoint copies pages and then syncs the file, and commits wait for both; the sync is the long part. Here
-// the copy is done on the writer's connection without a sync, a thread syncs the file meanwhile, and until it has, a
-// reader that stands at the log's end keeps SQLite from starting the log over: what is not durable in the file stays in
-// the log. What came in the meantime is little, and a plain checkpoint of that closes the log. See docs/adr/0011.
+// the writer's connection copies without a sync, and a thread syncs the file. Until the sync has succeeded, a read
+// transaction at the end of the log prevents SQLite from starting the log over: pages that are not durable in the file
+// stay in the log. Few pages are added meanwhile; a plain checkpoint of these closes the log. See docs/adr/0011.
 //
-// It relies on every commit syncing the log: no other connection may write the file.
+// It relies on the sync of the log in every commit: no other connection may write the file.
 //
-// All calls on the writer's thread, outside transactions. A failed sync is thrown as TablesError: open the file anew,
-// and do not let SQLite believe its own mark of what is in the file (has_failed()).
+// All calls on the writer's thread, outside transactions. A failed sync is thrown as TablesError. The store must then
+// open the file anew and must not trust SQLite's record of which pages are in the file (has_failed()).
 #pragma once
 
 #include <condition_variable>
@@ -20,19 +20,19 @@
 
 namespace latchkey {
 
-// Whether the file is synced by a thread, or in place at the next commit (stepped stores).
+// Where the file is synced: by a thread, or by the caller at the next commit (stepped stores).
 enum class Syncing { by_thread, in_place };
 
 class Checkpointer {
  public:
-  // Syncs the file first: a killed process may have copied pages and not lived to sync them.
+  // Syncs the file first: an earlier process may have been killed between copying pages and syncing them.
   Checkpointer(Database& writer, const std::string& file, const char* vfs, int pages, Syncing syncing);
-  // Waits for a sync that is under way. If it fails, the log is left for the next opening.
+  // Waits for a sync that is under way. If the sync fails, the log stays for the next opening.
   ~Checkpointer();
 
-  // After a commit: `wal_pages` are in the log.
+  // To be called after a commit; `wal_pages` is the size of the log.
   void after_commit(int wal_pages);
-  // Pages were copied and could not be synced.
+  // True if pages were copied and could not be synced.
   bool has_failed();
 
  private:
@@ -46,7 +46,7 @@ class Checkpointer {
   void work();
 
   Database& writer_;
-  Database guard_;  // holds the log's end while the file is being synced; also the way to the file
+  Database guard_;  // has the read transaction at the log's end during a sync; also gives access to the file
   const int pages_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -42,7 +42,7 @@ bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) =
 
 bool Database::lacks_room() const {
   if ((sqlite3_errcode(handle_) & 0xff) == SQLITE_FULL) return true;
-  // A write alone: what a failed sync leaves is not known.
+  // For writes only: after a failed sync the content of the file is not known.
   return sqlite3_extended_errcode(handle_) == SQLITE_IOERR_WRITE && sqlite3_system_errno(handle_) == EFBIG;
 }
 

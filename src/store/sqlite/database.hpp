@@ -1,5 +1,5 @@
-// A thin cover over SQLite's C interface: connections and prepared statements. Failures are thrown as TablesError with
-// STORE_FULL or STORE_UNAVAILABLE and caught at the back end's edge. A connection is for one thread at a time.
+// A thin wrapper of SQLite's C interface: connections and prepared statements. Failures are thrown as TablesError with
+// STORE_FULL or STORE_UNAVAILABLE, and the back end catches them. One thread at a time may use a connection.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace latchkey {
 
 class Database;
 
-// A prepared statement. Bind from 1, read columns from 0. reset() by itself when a row source is used up.
+// A prepared statement. Parameters count from 1, columns from 0. It resets itself after the last row.
 class Statement {
  public:
   Statement(Database& database, std::string_view sql);
@@ -29,7 +29,7 @@ class Statement {
 
   Statement& bind(int at, std::int64_t value);
   Statement& bind(int at, std::nullopt_t);
-  // Bytes are not copied: they must live until the statement is stepped.
+  // Bytes are not copied: they must live until step().
   Statement& bind_blob(int at, std::string_view bytes);
   Statement& bind_blob(int at, std::span<const unsigned char> bytes);
   // Empty becomes NULL.
@@ -76,7 +76,7 @@ class Database {
   Statement prepare(std::string_view sql) { return {*this, sql}; }
   bool in_transaction() const;
   sqlite3* handle() { return handle_; }
-  // Of the latest failure: the disk is full, or the file as large as it may be (ulimit -f).
+  // True if the latest failure is a full disk, or a file at its size limit (ulimit -f).
   bool lacks_room() const;
   [[noreturn]] void raise(const char* doing) const;
 

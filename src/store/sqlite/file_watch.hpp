@@ -1,9 +1,8 @@
-// FileWatch: whether a store's files are still those that were opened. A file that was removed, replaced or cut under
-// its owner goes on taking writes without an error, and all of them are lost: so the owner looks before it commits.
-// Three stat() calls, no descriptor: closing one of ours would drop the locks that SQLite holds on the file.
+// FileWatch: finds out whether the files of a store are still those that were opened. Writes into a file that was
+// removed or replaced succeed and are lost, so the store checks before each commit. A check is three stat() calls and
+// opens no descriptor: closing one would drop the locks that SQLite has on the file.
 //
-// It does not see what is written into a file that stays in place. Files that only a test's VFS knows are not watched.
-// One thread at a time.
+// It does not detect foreign writes into the file itself. Files of a test's VFS are not watched. One thread at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -15,14 +14,14 @@ namespace latchkey {
 
 class FileWatch {
  public:
-  // Absolute from the start: the process may change its folder.
+  // Makes the path absolute: the process may change its working folder.
   explicit FileWatch(const std::string& file);
 
-  // The store's file, at the first call, and its log are from now on those that lie there.
+  // Records the log, and at the first call also the store's file, as those to be expected.
   void note();
-  // Why what is written now would be lost. None: they are in their places.
+  // The reason why writes would be lost; none if both files are in place.
   std::optional<std::string> find_fault();
-  // The same of the store's file alone: whoever opens it anew opens another one.
+  // The same for the store's file only: opening the path again would open another file.
   std::optional<std::string> find_file_fault();
 
  private:
@@ -35,15 +34,15 @@ class FileWatch {
     Id id;
     off_t size = 0;
   };
-  static std::optional<Seen> look_at(const std::string& path);
+  static std::optional<Seen> stat_file(const std::string& path);
 
   std::string file_;
-  std::optional<Seen> store_;  // it never shrinks
+  std::optional<Seen> store_;  // with its largest size: a store's file does not shrink
   std::optional<Id> log_;
 };
 
-// The log holds something and the file nothing: it was cut, or made anew beside the log of another. SQLite would delete
-// that log.
+// True if the log has content and the file has none: the file was cut, or created beside the log of another file.
+// SQLite would delete that log.
 bool is_log_without_store(const std::string& file);
 
 }  // namespace latchkey

@@ -1,4 +1,4 @@
-// A store whose file is taken away under it: nothing is acknowledged that would be lost.
+// A store whose file is removed, replaced or cut while it is open: it acknowledges nothing that would be lost.
 #include "store/sqlite/file_watch.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "store/sqlite/sqlite_store.hpp"
 #include "support/folder.hpp"
-#include "support/standings.hpp"
+#include "support/sample_runs.hpp"
 
 namespace latchkey {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-class TakenAway : public ::testing::Test {
+class MissingFiles : public ::testing::Test {
  protected:
   void SetUp() override { open(); }
   void open() {
@@ -39,8 +39,8 @@ class TakenAway : public ::testing::Test {
     EXPECT_NE(refused.error().detail.find(why), std::string::npos) << refused.error().detail;
     ASSERT_TRUE(store->find_failure());
   }
-  // Refusing ends a moment after the file is back.
-  void expect_taken_up(const std::string& key) {
+  // The store accepts changes again shortly after the file is back.
+  void expect_accepted(const std::string& key) {
     while (!claim(key)) std::this_thread::yield();
     EXPECT_TRUE(claim(key));
     EXPECT_FALSE(store->find_failure());
@@ -53,60 +53,60 @@ class TakenAway : public ::testing::Test {
   std::unique_ptr<SqliteStore> store;
 };
 
-TEST_F(TakenAway, ARemovedFileIsNoticedBeforeTheNextCommitAndWhenItIsBack) {
-  ASSERT_TRUE(claim("kept"));
+TEST_F(MissingFiles, RemovedFileIsNoticedUntilItIsBack) {
+  ASSERT_TRUE(claim("first"));
   fs::rename(file, folder.file("moved"));
   expect_refused("was removed");
   fs::rename(folder.file("moved"), file);
-  expect_taken_up("later");
+  expect_accepted("later");
   store.reset();
   open();
-  for (const char* key : {"kept", "later"})
-    EXPECT_TRUE(std::holds_alternative<Busy>(claim(key).value())) << key << ": it is in the file";
+  for (const char* key : {"first", "later"})
+    EXPECT_TRUE(std::holds_alternative<Busy>(claim(key).value())) << key << " is in the file";
 }
 
-TEST_F(TakenAway, ItIsNoticedWithoutAnybodyAsking) {
+TEST_F(MissingFiles, RemovedFileIsNoticedWithoutARequest) {
   fs::remove(file);
   while (!store->find_failure()) std::this_thread::yield();
   EXPECT_EQ(store->find_failure()->code, Code::STORE_UNAVAILABLE);
 }
 
-TEST_F(TakenAway, AnotherFileInItsPlaceIsNotWritten) {
-  ASSERT_TRUE(claim("kept"));
+TEST_F(MissingFiles, ReplacingFileIsNotWritten) {
+  ASSERT_TRUE(claim("first"));
   fs::rename(file, folder.file("moved"));
-  std::ofstream(file) << "somebody else's";
+  std::ofstream(file) << "another file";
   expect_refused("was replaced");
   store.reset();
   std::string line;
   std::getline(std::ifstream(file) >> std::ws, line);
-  EXPECT_EQ(line, "somebody else's");
-  EXPECT_TRUE(fs::exists(log)) << "what was acknowledged is in the log still";
+  EXPECT_EQ(line, "another file");
+  EXPECT_TRUE(fs::exists(log)) << "the log still has the acknowledged claim";
   fs::rename(folder.file("moved"), file);
   open();
-  EXPECT_TRUE(std::holds_alternative<Busy>(claim("kept").value()));
+  EXPECT_TRUE(std::holds_alternative<Busy>(claim("first").value()));
 }
 
-TEST_F(TakenAway, AFileThatWasCutIsNoticedAndNotTakenForANewOne) {
-  ASSERT_TRUE(claim("kept"));
+TEST_F(MissingFiles, CutFileIsNoticedAndNotOpenedAsNew) {
+  ASSERT_TRUE(claim("first"));
   ASSERT_EQ(::truncate(file.c_str(), 0), 0);
   expect_refused("was cut short");
   store.reset();
   const auto again = SqliteStore::open({.file = file}, clock, random);
   ASSERT_FALSE(again);
   EXPECT_EQ(again.error().code, Code::STORE_FORMAT);
-  EXPECT_GT(fs::file_size(log), 0u) << "left alone";
+  EXPECT_GT(fs::file_size(log), 0u) << "the log was not touched";
 }
 
-TEST_F(TakenAway, ARemovedLogIsNoticedAndNothingIsLost) {
-  ASSERT_TRUE(claim("kept"));
+TEST_F(MissingFiles, RemovedLogIsNoticedAndNothingIsLost) {
+  ASSERT_TRUE(claim("first"));
   fs::remove(log);
   expect_refused("-wal was removed");
   store.reset();
   open();
-  EXPECT_TRUE(std::holds_alternative<Busy>(claim("kept").value())) << "closing has copied it into the file";
+  EXPECT_TRUE(std::holds_alternative<Busy>(claim("first").value())) << "the close has copied the claim into the file";
 }
 
-TEST_F(TakenAway, AFirstStartThatDiedBeforeItWroteStartsAgain) {
+TEST_F(MissingFiles, EmptyFileAndEmptyLogAreANewStore) {
   store.reset();
   const std::string fresh = folder.file("fresh.db");
   std::ofstream(fresh).flush();

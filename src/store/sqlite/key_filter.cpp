@@ -10,10 +10,10 @@ namespace latchkey {
 namespace {
 
 constexpr std::size_t kBitsPerKey = 10, kBlockBits = 512, kProbes = 6;
-// 64 MiB of bits. With more keys it says "perhaps" more often.
+// 64 MiB of bits. With more keys, the filter has more false positives.
 constexpr std::size_t kRoomMost = 50'000'000;
 
-// The hash is a part of a SHA-256: its bytes are as good as random.
+// The hash is a part of a SHA-256, so its bytes are evenly distributed.
 std::uint64_t word(const ShortHash& hash, std::size_t at) {
   std::uint64_t value;
   std::memcpy(&value, hash.bytes.data() + at, sizeof value);
@@ -67,7 +67,7 @@ void KeyFilter::scan(KeyPages& keys, std::size_t pages) {
   pending_ = Scan{keys.read_after(scanned_, pages, [&](const ShortHash& hash) { next_->add(hash); })};
 }
 
-void KeyFilter::keep_scan() {
+void KeyFilter::commit_scan() {
   const auto scan = std::exchange(pending_, std::nullopt);
   if (!scan) return;
   if (scan->last) {

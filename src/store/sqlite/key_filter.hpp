@@ -1,8 +1,7 @@
-// KeyFilter: says of most new keys that lk_keys does not have them, so that a claim of a new key reads no page of the
-// file. A Bloom filter whose bits for one key lie in one cache line. Derived from the file and kept in memory only: it
-// is filled by a scan of lk_keys, a few pages per commit, beside which merges add theirs; until the scan is through it
-// says "perhaps". When it has grown full, a larger one is filled the same way. Erased keys stay in it: "perhaps" is
-// never wrong.
+// KeyFilter: shows for most new keys that lk_keys does not have them, so that a claim of a new key reads no page of the
+// file. It is a Bloom filter with the bits of one key in one cache line. It is in memory only and is filled by a scan
+// of lk_keys, a few pages per commit; merges add their keys. Until the scan has ended, every key may be in lk_keys. A
+// full filter is replaced by a larger one, filled the same way. Erased keys stay in the filter as false positives.
 #pragma once
 
 #include <array>
@@ -20,14 +19,15 @@ class KeyFilter {
   static constexpr std::size_t kRoomLeast = 256 * 1024;
 
   explicit KeyFilter(std::size_t room_least = kRoomLeast) : room_least_(room_least) {}
-  // Forgets everything; the next scan makes room for twice as many keys as are said to be there.
+  // Clears the filter. The next scan makes room for twice this number of keys.
   void reset(std::size_t keys);
   bool may_have(const ShortHash& hash) const { return !current_ || current_->has(hash); }
   void add(std::span<const KeyWindow::Entry> merged);
-  // Moves the scan on, if one is under way. After the merge, in its transaction: what that wrote was added, or is seen.
-  // Counts once that transaction is durable; undone, the same pages are read again, as they then are.
+  // Continues the scan, if one is under way. To be called after the merge, in its transaction, so that no merged key is
+  // missed. commit_scan() accepts the result when the transaction is durable; after a rollback the pages are read
+  // again.
   void scan(KeyPages& keys, std::size_t pages);
-  void keep_scan();
+  void commit_scan();
   void forget_scan() { pending_.reset(); }
   bool is_scanning() const { return next_.has_value(); }
 
@@ -55,7 +55,7 @@ class KeyFilter {
   std::optional<Bits> next_;
   std::int64_t scanned_ = -1;
   struct Scan {
-    std::optional<std::int64_t> last;  // none: it is through
+    std::optional<std::int64_t> last;  // none: the scan has ended
   };
   std::optional<Scan> pending_;
 };

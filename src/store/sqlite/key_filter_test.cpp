@@ -28,7 +28,7 @@ class KeyFilterTest : public testing::Test {
   }
   void scan(std::size_t pages) {
     filter.scan(keys, pages);
-    filter.keep_scan();
+    filter.commit_scan();
   }
   void scan_all() {
     while (filter.is_scanning()) scan(8);
@@ -50,7 +50,7 @@ class KeyFilterTest : public testing::Test {
   Seq last_seq = 0;
 };
 
-TEST_F(KeyFilterTest, SaysPerhapsOfAllUntilTheScanIsThrough) {
+TEST_F(KeyFilterTest, ExcludesNoKeyUntilTheScanHasEnded) {
   merge(make_entries(10'000));
   filter.reset(10'000);
   scan(8);
@@ -61,7 +61,7 @@ TEST_F(KeyFilterTest, SaysPerhapsOfAllUntilTheScanIsThrough) {
   EXPECT_LT(wrong_share(), 0.02);
 }
 
-TEST_F(KeyFilterTest, KnowsWhatIsMergedWhileItScans) {
+TEST_F(KeyFilterTest, HasKeysThatAreMergedDuringTheScan) {
   merge(make_entries(20'000));
   filter.reset(20'000);
   for (int i = 0; i < 40; ++i) {
@@ -74,11 +74,11 @@ TEST_F(KeyFilterTest, KnowsWhatIsMergedWhileItScans) {
   EXPECT_LT(wrong_share(), 0.02);
 }
 
-TEST_F(KeyFilterTest, WhatAnUndoneTransactionShowedIsReadAgain) {
+TEST_F(KeyFilterTest, PagesOfARolledBackScanAreReadAgain) {
   merge(make_entries(300));
   filter.reset(300);
   const auto erased = merged.front();
-  // The scan comes through while a purge, later undone, has taken a key out and a merge, too, has split its page.
+  // The scan ends in a transaction that is rolled back: a purge has erased a key, and a merge has split its page.
   database.execute("BEGIN");
   keys.erase(erased.first, erased.second);
   keys.merge(make_entries(300));

@@ -31,7 +31,7 @@ void append(std::string& to, const KeyWindow::Entry& entry) {
   to.append(bytes, kEntry);
 }
 
-// The first entry that is not below the hash: its offset, or the size.
+// The offset of the first entry that is not below the hash, or the size if there is none.
 std::size_t lower_bound(std::string_view entries, const ShortHash& hash) {
   std::size_t low = 0, high = entries.size() / kEntry;
   while (low < high) {
@@ -70,7 +70,7 @@ std::optional<Seq> KeyPages::find(const ShortHash& hash) {
 
 KeyPages::Page KeyPages::read(const ShortHash& hash) {
   const Rows rows(find_.bind(1, first_of(hash.bytes.data())));
-  // Before the first merge there is no row; below the first row's entries lies only that row.
+  // There is no row before the first merge. Hashes below the first row belong to the first row.
   if (!find_.step()) return {};
   LK_ASSERT(find_.bytes(1).size() % kEntry == 0);
   return {find_.integer(0), std::string(find_.bytes(1))};
@@ -124,7 +124,7 @@ void KeyPages::write(std::int64_t first, std::string_view entries) {
   const std::size_t pages = (count + entries_most_ - 1) / entries_most_;
   for (std::size_t left = pages; !entries.empty(); --left) {
     std::size_t cut = left > 1 ? entries.size() / kEntry / left * kEntry : entries.size();
-    // Entries with the same `first` stay together.
+    // Entries with the same `first` must be in one row.
     while (cut < entries.size() &&
            first_of(as_hash(entries.data() + cut)) == first_of(as_hash(entries.data() + cut - kEntry)))
       cut += kEntry;

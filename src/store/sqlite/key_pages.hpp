@@ -1,5 +1,5 @@
 // KeyPages: lk_keys, the merged key index. A row is a page of sorted entries, so that a merge rewrites a page once for
-// all the keys that fall into it; a row per key would cost a search of the tree for each.
+// all its new keys; a row per key would cost one search of the tree per key.
 //
 //   lk_keys (first, entries)     entries: 16 bytes of hash, 6 of seq, in order of hash; a row covers [first, next row's
 //   first)
@@ -18,19 +18,19 @@ namespace latchkey {
 
 class KeyPages {
  public:
-  // As many entries as fit into one 4 KiB page of the file beside SQLite's own bytes.
+  // The number of entries that fit into one 4 KiB page of the file.
   static constexpr std::size_t kEntriesMost = 184;
 
   explicit KeyPages(Database& database, std::size_t entries_most = kEntriesMost);
 
   std::optional<Seq> find(const ShortHash& hash);
-  // Writer: adds or replaces these, which are in order.
+  // Writer: adds or replaces these entries, which must be sorted.
   void merge(std::span<const KeyWindow::Entry> entries);
-  // Every hash of the next so many rows after the one that begins with `first`; answers the last row's `first`, none
-  // when there was none left.
+  // Passes on every hash of the next `rows` rows after the one that begins with `first`. Returns the `first` of the
+  // last row; none if no row was left.
   std::optional<std::int64_t> read_after(std::int64_t first, std::size_t rows,
                                          const std::function<void(const ShortHash&)>& visit);
-  // Writer: forgets this key if it still belongs to this run.
+  // Writer: erases this key if it still belongs to this run.
   void erase(const ShortHash& hash, Seq seq);
 
  private:
@@ -41,7 +41,7 @@ class KeyPages {
 
   Page read(const ShortHash& hash);
   std::optional<std::int64_t> next_first(std::int64_t first);
-  // Splits what has grown too long for a page of the file.
+  // Splits entries that are too long for one page of the file.
   void write(std::int64_t first, std::string_view entries);
 
   const std::size_t entries_most_;

@@ -45,7 +45,7 @@ TEST_F(KeyPagesTest, FindsWhatWasMergedAndNothingElse) {
   for (int round = 0; round < 40; ++round) {
     std::map<ShortHash, Seq> slice;
     for (int i = 0; i < 500; ++i) slice[random_hash()] = ++seq;
-    // Some keys have run again.
+    // Some keys have a second run.
     for (int i = 0; i < 50 && !expected.empty(); ++i) {
       const auto at = expected.lower_bound(random_hash());
       if (at != expected.end()) slice[at->first] = ++seq;
@@ -59,7 +59,7 @@ TEST_F(KeyPagesTest, FindsWhatWasMergedAndNothingElse) {
   }
 }
 
-TEST_F(KeyPagesTest, RowsFillAPageOfTheFileAndAreWellFilled) {
+TEST_F(KeyPagesTest, RowsFitIntoOnePageAndAreWellFilled) {
   Seq seq = 0;
   for (int round = 0; round < 20; ++round) {
     std::map<ShortHash, Seq> slice;
@@ -97,7 +97,7 @@ TEST_F(KeyPagesTest, TakesTheFirstAndTheLastHash) {
   expect_all();
 }
 
-TEST_F(KeyPagesTest, KeepsTheLargestSeq) {
+TEST_F(KeyPagesTest, TheLargestSeqIsStored) {
   const Seq largest = (Seq{1} << 44) - 1;
   const ShortHash hash = random_hash();
   merge({{hash, largest}});

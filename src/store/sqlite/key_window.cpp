@@ -19,7 +19,7 @@ std::optional<Seq> find_in(const Map& map, const ShortHash& hash) {
 }  // namespace
 
 std::optional<Seq> KeyWindow::find_staged(const ShortHash& hash) const {
-  // The writer is the only one that changes these maps: it reads them without the lock.
+  // Only the writer changes these maps, so it reads them without the lock.
   if (auto seq = find_in(staged_, hash)) return seq;
   if (auto seq = find_in(fresh_.map, hash)) return seq;
   return find_in(frozen_.map, hash);
@@ -62,7 +62,7 @@ void KeyWindow::freeze() {
   const std::unique_lock lock(mutex_);
   frozen_ = std::exchange(fresh_, {});
   part_ = offset_ = sorted_ = 0;
-  // As many will come again: growing the map step by step would hold up a commit each time.
+  // About as many keys are expected again. Growing the map step by step would delay a commit each time.
   fresh_.map.reserve(frozen_.map.size());
 }
 
@@ -81,7 +81,7 @@ KeyWindow::Slice KeyWindow::next_slice(std::size_t most) {
         slice.entries.push_back(entries[i]);
     slice.taken += end - offset;
   }
-  // A key that came back to the same run has two entries alike.
+  // A key that was given to another run and back has two equal entries.
   if (!frozen_.exact) slice.entries.erase(std::ranges::unique(slice.entries).begin(), slice.entries.end());
   return slice;
 }

@@ -1,13 +1,13 @@
-// KeyWindow: the newest keys, in memory, between the moment their runs are appended and the moment they are merged into
-// lk_keys. Keys arrive in random order; written one by one they would touch a page each. The window collects them and
-// hands them out in order, a slice per commit, so that neighbours share a page.
+// KeyWindow: the newest keys, in memory, from the insert of their runs until they are merged into lk_keys. Keys arrive
+// in random order; written one by one, each would rewrite a page. The window collects them and returns them in sorted
+// order, a slice per commit, so that neighbours share a page.
 //
 //   stage() ──publish()──▶ fresh ──freeze()──▶ frozen ──next_slice()──▶ lk_keys
 //
-// Entries are kept by the first byte of their hash and each such part is sorted when its turn comes: sorting a million
-// at once would hold up a commit.
+// Entries are divided by the first byte of their hash, and each part is sorted when its first slice is needed: sorting
+// a million entries at once would delay a commit.
 //
-// One writer; find() from any thread sees published keys only. Lost on a crash and rebuilt from lk_runs.
+// One writer; find() from any thread returns published keys only. It is lost in a crash and rebuilt from lk_runs.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -24,7 +24,7 @@
 
 namespace latchkey {
 
-// The first half of the key's SHA-256: enough to tell keys apart, and the whole text is compared on a hit.
+// The first half of the key's SHA-256. It distinguishes keys, and on a hit the whole text is compared.
 struct ShortHash {
   std::array<unsigned char, 16> bytes{};
 
@@ -43,25 +43,25 @@ class KeyWindow {
  public:
   using Entry = std::pair<ShortHash, Seq>;
 
-  // Writer: a key of the transaction that is open.
+  // Writer: adds a key of the open transaction.
   void stage(const ShortHash& hash, Seq seq) { staged_[hash] = seq; }
-  // Writer: the newest seq, staged ones included.
+  // Writer: the newest seq of a key, including staged ones.
   std::optional<Seq> find_staged(const ShortHash& hash) const;
-  // Writer: the transaction is durable, or it is undone.
+  // Writer: the transaction was committed, or it was rolled back.
   void publish();
-  // Before a load of about this many.
+  // To be called before about this many keys are loaded.
   void reserve(std::size_t keys);
   void discard() { staged_.clear(); }
 
-  // Any thread: published keys.
+  // Any thread: finds published keys.
   std::optional<Seq> find(const ShortHash& hash) const;
-  // Writer: forgets a purged run's key.
+  // Writer: erases the key of a purged run.
   void erase(const ShortHash& hash, Seq seq);
 
-  // Writer: everything fresh becomes the frozen part. Only when none is left of the one before.
+  // Writer: the fresh half becomes the frozen half, which must be empty before.
   void freeze();
-  // Writer: the next entries in order, and how many of the window they stand for: fewer, where a key was purged or
-  // changed hands meanwhile. take_slice(taken) once they are durable.
+  // Writer: the next entries in order, and the number of the window's entries that they cover. The entries may be
+  // fewer, because a key was purged or given to another run meanwhile. Call take_slice(taken) when they are durable.
   struct Slice {
     std::vector<Entry> entries;
     std::size_t taken = 0;
@@ -76,16 +76,16 @@ class KeyWindow {
   static constexpr std::size_t kParts = 256;
   struct Half {
     Map map;
-    std::array<std::vector<Entry>, kParts> parts;  // the writer's alone
+    std::array<std::vector<Entry>, kParts> parts;  // used by the writer only
     std::size_t left = 0;                          // entries in parts
-    bool exact = true;                             // every entry in parts is what the map says
+    bool exact = true;                             // every entry in parts equals the map's
   };
 
   Map staged_;
   mutable std::shared_mutex mutex_;  // guards the maps of both halves against readers on other threads
   Half fresh_;
   Half frozen_;
-  // Where the next slice begins, and up to which part they are sorted.
+  // The start of the next slice, and the number of sorted parts.
   std::size_t part_ = 0, offset_ = 0, sorted_ = 0;
 };
 

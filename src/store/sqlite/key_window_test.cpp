@@ -17,7 +17,7 @@ ShortHash hash_of(std::uint64_t number) {
   return hash;
 }
 
-// Everything that is left of the frozen half, in slices.
+// The remaining entries of the frozen half, in slices.
 std::vector<KeyWindow::Entry> drain(KeyWindow& window, std::size_t most) {
   std::vector<KeyWindow::Entry> all;
   while (window.left() > 0) {
@@ -30,7 +30,7 @@ std::vector<KeyWindow::Entry> drain(KeyWindow& window, std::size_t most) {
   return all;
 }
 
-TEST(KeyWindow, HandsOutAllInOrderWhateverTheSlice) {
+TEST(KeyWindow, SlicesOfAnySizeHaveAllKeysInOrder) {
   for (const std::size_t most : {1, 7, 100, 5000}) {
     KeyWindow window;
     std::map<ShortHash, Seq> expected;
@@ -41,11 +41,11 @@ TEST(KeyWindow, HandsOutAllInOrderWhateverTheSlice) {
     }
     window.freeze();
     EXPECT_EQ(drain(window, most), std::vector<KeyWindow::Entry>(expected.begin(), expected.end()));
-    EXPECT_EQ(window.find(hash_of(1)), std::nullopt) << "it is in the file by then";
+    EXPECT_EQ(window.find(hash_of(1)), std::nullopt) << "the key is in the file now";
   }
 }
 
-TEST(KeyWindow, ASliceThatWasNotDurableIsHandedOutAgain) {
+TEST(KeyWindow, SliceOfARollbackIsReturnedAgain) {
   KeyWindow window;
   for (Seq seq = 1; seq <= 500; ++seq) window.stage(hash_of(static_cast<std::uint64_t>(seq)), seq);
   window.publish();
@@ -55,7 +55,7 @@ TEST(KeyWindow, ASliceThatWasNotDurableIsHandedOutAgain) {
   EXPECT_EQ(drain(window, 100).size(), 500u);
 }
 
-TEST(KeyWindow, FindsFrozenAndFreshKeysTheFreshFirst) {
+TEST(KeyWindow, FreshKeysAreFoundBeforeFrozenOnes) {
   KeyWindow window;
   window.stage(hash_of(1), 10);
   window.stage(hash_of(2), 11);
@@ -69,7 +69,7 @@ TEST(KeyWindow, FindsFrozenAndFreshKeysTheFreshFirst) {
   EXPECT_EQ(window.find(hash_of(2)), 11);
 }
 
-TEST(KeyWindow, APurgedKeyIsNotHandedOut) {
+TEST(KeyWindow, PurgedKeyIsNotInASlice) {
   KeyWindow window;
   window.stage(hash_of(1), 1);
   window.stage(hash_of(2), 2);
@@ -80,8 +80,8 @@ TEST(KeyWindow, APurgedKeyIsNotHandedOut) {
   EXPECT_EQ(drain(window, 10), (std::vector<KeyWindow::Entry>{{hash_of(1), 1}}));
 }
 
-TEST(KeyWindow, AKeyGivenBackToAnOlderRunStaysWithIt) {
-  for (const std::size_t most : {1, 10}) {  // entries alike may lie on both sides of a slice
+TEST(KeyWindow, KeyReturnedToAnOlderRunStaysWithIt) {
+  for (const std::size_t most : {1, 10}) {  // equal entries may be in two slices
     KeyWindow window;
     for (const Seq seq : {5, 7, 5}) {
       window.stage(hash_of(1), seq);

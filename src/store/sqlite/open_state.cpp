@@ -8,8 +8,8 @@
 namespace latchkey {
 namespace {
 
-// The first byte is the status, the second these.
-enum Mark : unsigned {
+// The first byte is the status, the second one these flags.
+enum Field : unsigned {
   kTaken = 1,
   kCancelRequested = 2,
   kOwner = 4,

@@ -1,5 +1,5 @@
-// An open run's state as lk_runs and lk_states keep it: one packed value, because a column costs more to write than its
-// bytes do, and a job's state is written twice.
+// The packed open state of a run in lk_runs and lk_states. It is one value, because a column costs more to write than
+// its bytes, and the state of a job is written twice.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace latchkey {
 
-// Into the buffer, which is overwritten. All of the run but its head and generation.
+// Packs the run, without its head and generation, into the buffer, which is overwritten.
 std::string_view pack_open(const Run& run, std::string& buffer);
-// The run's head is set already.
+// Unpacks into a run whose head is set.
 void unpack_open(std::string_view bytes, Run& run);
 
 }  // namespace latchkey

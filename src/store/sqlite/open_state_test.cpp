@@ -29,7 +29,7 @@ State some_state(Random& random) {
   }
 }
 
-TEST(OpenState, ComesBackAsItWas) {
+TEST(OpenState, IsReadBackUnchanged) {
   SeededRandom random(7);
   std::string buffer;
   for (int i = 0; i < 10'000; ++i) {
@@ -62,8 +62,8 @@ TEST(OpenState, ComesBackAsItWas) {
   }
 }
 
-// A file that was cut short must not be read beyond its end.
-TEST(OpenState, WhatIsCutShortIsReadToItsEnd) {
+// Damaged bytes must not be read beyond their end.
+TEST(OpenState, TruncatedBytesAreReadToTheirEnd) {
   auto head = std::make_shared<RunHead>();
   struct Run run;
   run.head = head;

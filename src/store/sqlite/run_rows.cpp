@@ -13,7 +13,7 @@ std::string_view id_view(const Uuid& id) {
   return id.is_nil() ? std::string_view{} : std::string_view(reinterpret_cast<const char*>(id.bytes.data()), 16);
 }
 
-// Columns of read_run: lk_runs from 0, at its end the generation and state in which it was made; then the outcome; then
+// Columns of read_run: lk_runs from 0, ending with the generation and state at the insert; then lk_outcomes; then
 // lk_states.
 constexpr int kMade = 15, kOutcome = 17, kLatest = 24;
 
@@ -115,7 +115,7 @@ Run read_row(const Statement& row, const ScopeName& scope) {
   head->caller = row.bytes(13);
   head->claim = read_uuid(row.bytes(14));
 
-  // Its latest open state, or the one it was made in.
+  // The latest open state, or the state at the insert.
   const int open = row.is_null(kLatest) ? kMade : kLatest + 1;
   Run run;
   run.head = std::move(head);

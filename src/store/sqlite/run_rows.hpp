@@ -1,4 +1,4 @@
-// How a Run lies in lk_runs, lk_states and lk_outcomes.
+// Reads and writes a Run as rows of lk_runs, lk_states and lk_outcomes.
 #pragma once
 
 #include "model/run.hpp"
@@ -10,7 +10,7 @@ using Seq = std::int64_t;
 
 inline Seq seq_of(const RunId& id) { return static_cast<Seq>(uuid_counter(id)); }
 
-// What lk_scopes says of a scope number.
+// A row of lk_scopes.
 struct ScopeName {
   std::string tenant;
   std::string function;
@@ -21,7 +21,7 @@ void bind_insert(Statement& insert, const Run& run, std::int64_t scope);
 void bind_state(Statement& put, const Run& run);
 void bind_outcome(Statement& put, const Run& run);
 
-// The columns of read_run or read_run_bare; row_scope() tells which scope to look up for read_row().
+// For the columns of read_run or read_run_bare: row_scope() is the number of the scope that read_row() needs.
 std::int64_t row_scope(const Statement& row);
 Run read_row(const Statement& row, const ScopeName& scope);
 

@@ -1,16 +1,17 @@
--- Latchkey's tables in an SQLite file. User tables may lie beside them: every name here starts with lk_.
--- lk_runs and lk_outcomes are appended to by seq and, but for a new generation, never rewritten. lk_keys, lk_lists and lk_open are indexes that are merged a slice per
--- commit up to the marks in lk_state; runs above them are indexed in memory and replayed when the file is opened.
+-- Latchkey's tables in an SQLite file. The file may also have user tables: every name here starts with lk_.
+-- Rows of lk_runs and lk_outcomes are appended by seq and rewritten only for a new generation. lk_keys, lk_lists and
+-- lk_open are indexes. Each commit merges a slice into them, up to the marks in lk_state; newer runs are indexed in
+-- memory, and the index is rebuilt when the file is opened.
 
 CREATE TABLE lk_state (
-  format INTEGER PRIMARY KEY,    -- of this layout (kStoreFormat); one row only
-  seq INTEGER NOT NULL,          -- the last run's
-  fence INTEGER NOT NULL,        -- the last one drawn
-  merged INTEGER NOT NULL,       -- keys of runs up to here are in lk_keys
-  listed INTEGER NOT NULL,       -- runs up to here are in lk_lists and, while open, in lk_open
-  batch INTEGER NOT NULL,        -- commits so far: tells whether one whose reply was lost is in
-  clock_mark INTEGER NOT NULL,   -- the store's time never falls below this
-  purged INTEGER NOT NULL        -- purging goes on after this run; 0: from the oldest
+  format INTEGER PRIMARY KEY,    -- the version of this layout (kStoreFormat); the table has one row
+  seq INTEGER NOT NULL,          -- of the newest run
+  fence INTEGER NOT NULL,        -- the last one that was drawn
+  merged INTEGER NOT NULL,       -- keys of runs up to this seq are in lk_keys
+  listed INTEGER NOT NULL,       -- runs up to this seq are in lk_lists and, while open, in lk_open
+  batch INTEGER NOT NULL,        -- number of commits; shows whether an unknown commit took effect
+  clock_mark INTEGER NOT NULL,   -- the store's clock is never earlier than this
+  purged INTEGER NOT NULL        -- the purge continues after this run; 0: from the oldest
 );
 INSERT INTO lk_state VALUES (5, 0, 0, 0, 0, 0, 0, 0);
 
@@ -30,27 +31,27 @@ CREATE TABLE lk_runs (
   traits INTEGER NOT NULL,       -- guard, on_doubt, on_failed, made_by, by_call: see run_rows.cpp
   priority INTEGER NOT NULL,
   fingerprint BLOB,
-  retry BLOB,                    -- NULL: 3 retries after 1 s, 5 s and 25 s, whatever the default is now
+  retry BLOB,                    -- NULL: 3 retries after 1 s, 5 s and 25 s, independent of today's default
   window_ms INTEGER NOT NULL,
   lease_ms INTEGER NOT NULL,
   created_at INTEGER NOT NULL,
   input BLOB,
   caller BLOB,
   claim BLOB,
-  -- as it was made; lk_states has it once it has changed
+  -- the state at the insert; lk_states has a later open state
   generation INTEGER NOT NULL,
   made BLOB NOT NULL             -- packed: open_state.hpp
 );
 
--- The latest open state of a run, if it is not the one it was made in. Small rows, so that a lease or a retry does not
--- rewrite the input.
+-- The latest open state of a run that differs from its state at the insert. The rows are small, because a lease or a
+-- retry must not rewrite the input.
 CREATE TABLE lk_states (
   seq INTEGER PRIMARY KEY,
   generation INTEGER NOT NULL,
   state BLOB NOT NULL
 );
 
--- A run is settled when the outcome of its generation is here.
+-- A run is settled when this table has the outcome of its generation.
 CREATE TABLE lk_outcomes (
   seq INTEGER PRIMARY KEY,
   generation INTEGER NOT NULL,
@@ -70,9 +71,9 @@ LEFT JOIN lk_outcomes o ON o.seq = r.seq
 WHERE o.seq IS NULL OR o.generation <> coalesce(s.generation, r.generation);
 CREATE INDEX lk_outcomes_unusual ON lk_outcomes (status, seq) WHERE status > 3;
 
--- Sorted entries of hash and seq, a page of the file each: see key_pages.hpp.
+-- Sorted entries of hash and seq; a row fills one page of the file: see key_pages.hpp.
 CREATE TABLE lk_keys (first INTEGER PRIMARY KEY, entries BLOB NOT NULL);
--- A key that was given back to an older run by hand, until the merge has passed `at_seq`.
+-- A key that an operator action has returned to an older run, until the merge has passed `at_seq`.
 CREATE TABLE lk_pointed (hash BLOB PRIMARY KEY, seq INTEGER NOT NULL, at_seq INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE lk_lists (scope INTEGER, seq INTEGER, PRIMARY KEY (scope, seq)) WITHOUT ROWID;
 CREATE TABLE lk_open (seq INTEGER PRIMARY KEY);
@@ -111,9 +112,9 @@ CREATE TABLE lk_dead_letter_members (
 ) WITHOUT ROWID;
 CREATE INDEX lk_dead_letter_members_letter ON lk_dead_letter_members (letter);
 
--- What a person did to a member.
+-- Operator actions on members.
 CREATE TABLE lk_dead_letter_steps (
-  seq INTEGER NOT NULL,          -- of the run; with the generation: the member
+  seq INTEGER NOT NULL,          -- of the run; identifies the member together with the generation
   generation INTEGER NOT NULL,
   kind INTEGER NOT NULL CHECK (kind BETWEEN 0 AND 2),
   actor TEXT NOT NULL,

@@ -1,4 +1,4 @@
-// The merge: recent runs move from the window in memory into the index tables, a slice per commit.
+// The merge writes the keys of recent runs from the key window into the index tables, a slice per commit.
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -11,12 +11,12 @@ void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
   const bool idle = merging_to_ <= state_.merged;
   if (idle && committed_.seq - state_.merged < static_cast<Seq>(window_min)) return;
   if (idle) {
-    // Only what is durable is frozen: the open transaction's keys are still staged.
+    // Only durable keys are frozen: the keys of the open transaction are still staged.
     window_.freeze();
     merging_to_ = committed_.seq;
   }
   auto slice = window_.next_slice(amount);
-  // What this transaction purges is still in the window.
+  // Keys that this transaction purges are still in the window.
   if (!erased_.empty())
     std::erase_if(slice.entries, [&](const auto& entry) { return std::ranges::find(erased_, entry) != erased_.end(); });
   if (LK_SEEDED(merge_drops_an_entry) && !slice.entries.empty()) slice.entries.pop_back();
@@ -31,13 +31,12 @@ void SqliteTables::merge(std::size_t window_min, std::size_t amount) {
 
   if (window_.left() > slice_ || state_.listed < merging_to_) return;
   state_.merged = merging_to_;
-  // One made at the last of the merged runs may be younger than the freeze: it stays until the next merge has passed
-  // it.
+  // A pointer made at the last of the merged runs may be younger than the freeze, so it stays until the next merge.
   database_.prepare(find_sql("erase_pointed")).bind(1, state_.merged).run();
 }
 
 void SqliteTables::merge_all(Instant now) {
-  // A merge that is under way ends first; then all that came meanwhile is one more.
+  // First ends the merge that is under way, then merges the keys that were added meanwhile.
   while (state_.merged < committed_.seq) {
     begin();
     changed_ = true;

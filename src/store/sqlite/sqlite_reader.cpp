@@ -7,13 +7,13 @@
 #include "base/assert.hpp"
 #include "store/listing.hpp"
 #include "store/packing.hpp"
-#include "store/sqlite/letter_rows.hpp"
+#include "store/sqlite/dead_letter_rows.hpp"
 
 namespace latchkey {
 namespace {
 
-// Rows that one page may read.
-constexpr std::size_t kLookedAtMost = 50'000;
+// The number of rows that one page may read.
+constexpr std::size_t kRowsReadMax = 50'000;
 
 }  // namespace
 
@@ -118,16 +118,16 @@ Page SqliteReader::list(const ListQuery& query) {
   database_.execute("BEGIN");
   const struct End {
     Database& database;
-    // An I/O error may have ended it already.
+    // An I/O error may have ended the transaction already.
     ~End() { sqlite3_exec(database.handle(), "ROLLBACK", nullptr, nullptr, nullptr); }
   } end{database_};
   Page page;
   if (query.limit == 0) return page;
   auto before = static_cast<Seq>(read_cursor(query.cursor));
   std::size_t bytes = 0;
-  // Asks for one more than the page holds, to know whether there is a next one.
+  // Reads one run more than fits on the page, to find out whether there is a next page.
   const std::uint32_t step = std::max<std::uint32_t>(query.limit + 1, 100);
-  for (std::size_t looked = 0; looked < kLookedAtMost; looked += step) {
+  for (std::size_t looked = 0; looked < kRowsReadMax; looked += step) {
     const auto seqs = candidates(query, before, step);
     for (const Seq seq : seqs) {
       before = seq;
@@ -146,14 +146,14 @@ Page SqliteReader::list(const ListQuery& query) {
     }
     if (seqs.size() < step) return page;
   }
-  // A page may be short, even empty, and still have a next one: a rare filter must not hold the reader for minutes.
+  // A page may be short, even empty, and have a next page: a rare filter must not occupy the reader for minutes.
   page.next = write_cursor(static_cast<std::uint64_t>(before));
   return page;
 }
 
 DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {
   const std::lock_guard lock(mutex_);
-  Statement rows = database_.prepare(find_sql("list_letters"));
+  Statement rows = database_.prepare(find_sql("list_dead_letters"));
   rows.bind(1, static_cast<std::int64_t>(read_cursor(query.cursor)))
       .bind_text(3, query.function)
       .bind(4, query.with_acknowledged ? 1 : 0)
@@ -166,24 +166,24 @@ DeadLetterPage SqliteReader::list_dead_letters(const DeadLetterQuery& query) {
       page.next = write_cursor(uuid_counter(page.entries.back().id));
       break;
     }
-    page.entries.push_back(read_letter(rows));
+    page.entries.push_back(read_dead_letter(rows));
   }
   return page;
 }
 
 std::optional<DeadLetter> SqliteReader::find_dead_letter(const std::optional<std::string>& tenant, Uuid id) {
   const std::lock_guard lock(mutex_);
-  Statement row = database_.prepare(find_sql("read_letter"));
+  Statement row = database_.prepare(find_sql("read_dead_letter"));
   row.bind(1, seq_of(id));
   if (!row.step()) return std::nullopt;
-  DeadLetter letter = read_letter(row);
-  if (letter.id != id || (tenant && letter.tenant != *tenant)) return std::nullopt;
-  return letter;
+  DeadLetter dead_letter = read_dead_letter(row);
+  if (dead_letter.id != id || (tenant && dead_letter.tenant != *tenant)) return std::nullopt;
+  return dead_letter;
 }
 
-std::uint64_t SqliteReader::count_unread_letters() {
+std::uint64_t SqliteReader::count_unacknowledged_dead_letters() {
   const std::lock_guard lock(mutex_);
-  Statement count = database_.prepare(find_sql("count_unread_letters"));
+  Statement count = database_.prepare(find_sql("count_unacknowledged_dead_letters"));
   LK_ASSERT(count.step());
   return static_cast<std::uint64_t>(count.integer(0));
 }

@@ -1,5 +1,5 @@
-// SqliteReader: reads of what is committed, on a connection of its own, so that they never wait for the writer.
-// Safe from any thread: calls take turns.
+// SqliteReader: reads of committed data on its own connection, so that reads never wait for the writer. Any thread may
+// call; calls execute one after the other.
 #pragma once
 
 #include <mutex>
@@ -20,16 +20,16 @@ class SqliteReader {
 
   DeadLetterPage list_dead_letters(const DeadLetterQuery& query);
   std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id);
-  std::uint64_t count_unread_letters();
+  std::uint64_t count_unacknowledged_dead_letters();
   std::vector<DeadLetterMember> list_members(Uuid dead_letter, std::uint32_t limit, MemberPosition after);
   std::vector<TokenRecord> list_tokens();
 
  private:
-  // Seqs below `before`, newest first, that may be on the page; each is checked when it is read.
+  // Seqs below `before`, newest first, that may match the query. Each run is checked when it is read.
   std::vector<Seq> candidates(const ListQuery& query, Seq before, std::uint32_t limit);
   std::vector<Seq> candidates_of(std::int64_t scope, Seq before, std::uint32_t limit, Seq listed);
   std::vector<Seq> all(Statement& statement);
-  // By read_run_, or without its payloads by read_bare_.
+  // Reads a run by read_run_, or without its payloads by read_bare_.
   std::optional<Run> read(Seq seq, Statement& statement);
   Seq listed_mark();
 

@@ -1,4 +1,4 @@
-// What stands beside runs in the tables: who waits for whom, and suppressed duplicates.
+// Waits between runs, and suppressed duplicates.
 #include "store/packing.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 

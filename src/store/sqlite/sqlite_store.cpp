@@ -12,15 +12,15 @@
 #include "base/assert.hpp"
 #include "base/seeded_bug.hpp"
 #include "store/apply.hpp"
-#include "store/sqlite/moved_mark.hpp"
 #include "store/sqlite/schema.sql.hpp"
+#include "store/sqlite/transfer_status.hpp"
 
 namespace latchkey {
 namespace {
 
 constexpr std::int64_t kNoDeadline = std::numeric_limits<std::int64_t>::max();
 
-// Inputs and results are nobody else's business. SQLite gives its other files the same rights.
+// Inputs and results may be private. SQLite gives its other files the same permissions.
 void create_private(const std::string& file) {
   const int made = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (made >= 0) ::close(made);
@@ -41,7 +41,7 @@ std::unique_ptr<Database> open_writer(const SqliteSettings& settings, int* wal_p
   return database;
 }
 
-void create_or_check(Database& database, bool opens_moved) {
+void create_or_check(Database& database, bool opens_transferred) {
   Statement exists = database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'lk_state'");
   if (!exists.step()) {
     exists.reset();
@@ -52,8 +52,9 @@ void create_or_check(Database& database, bool opens_moved) {
   Statement format = database.prepare(find_sql("read_format"));
   const std::int64_t found = format.step() ? format.integer(0) : 0;
   format.reset();
-  if (found == kMovedFormat && opens_moved) return;
-  if (found == kMovedFormat) throw TablesError(Code::STORE_MOVED, describe(find_moved_mark(database).value()));
+  if (found == kTransferredFormat && opens_transferred) return;
+  if (found == kTransferredFormat)
+    throw TablesError(Code::STORE_MOVED, describe(find_transfer_status(database).value()));
   if (found != kStoreFormat)
     throw TablesError(Code::STORE_FORMAT, "the file was written by another version of Latchkey");
 }
@@ -71,7 +72,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(SqliteSettings settings, 
     {
       int unused = 0;
       const auto database = open_writer(settings, &unused);
-      create_or_check(*database, settings.opens_moved);
+      create_or_check(*database, settings.opens_transferred);
       Statement state = database->prepare(find_sql("read_state"));
       LK_ASSERT(state.step());
       mark = from_ms(state.integer(5));
@@ -93,26 +94,27 @@ SqliteStore::SqliteStore(SqliteSettings settings, Clock& clock, Random& random, 
       clock_(clock, mark),
       watch_(settings_.file),
       busy_since_(kIdle),
-      looked_(kIdle),
+      queue_checked_for_(kIdle),
       next_deadline_ms_(kNoDeadline) {}
 
 SqliteStore::~SqliteStore() {
   queue_.close();
   if (thread_.joinable()) thread_.join();
-  // An abandoned store has nothing left to answer, and its file is not to be opened again.
+  // An abandoned store has no commands left, and its file must not be opened again.
   Batch rest;
-  queue_.take_waiting(rest);
+  queue_.take_queued(rest);
   if (!rest.empty() || !unknown_.empty()) apply_batch(rest);
   for (auto& command : unknown_)
-    command->error = Error{Code::STORE_UNAVAILABLE, "closed before it was known whether this was kept: ask again"};
-  answer(unknown_);
-  // What lies there now is another store: neither merged into nor rid of its log.
+    command->error = Error{Code::STORE_UNAVAILABLE, "the store was closed before the commit's result was known: retry"};
+  reply_to(unknown_);
+  // If the file was removed or replaced, another store may be at its path: it must not be changed, and its log must
+  // stay.
   const bool gone = watch_.find_file_fault().has_value();
-  if (gone) keep_log();
+  if (gone) preserve_log();
   try {
     if (tables_ && !gone) tables_->merge_all(clock_.now());
   } catch (const TablesError& error) {
-    // The next opening replays what was not merged.
+    // The next opening rebuilds the key window.
     spdlog::warn("sqlite: closing without a merge: {}", error.what());
   }
   close_connections();
@@ -122,9 +124,9 @@ void SqliteStore::abandon() {
   queue_.close();
   if (thread_.joinable()) thread_.join();
   Batch rest;
-  queue_.take_waiting(rest);
+  queue_.take_queued(rest);
   unknown_.clear();
-  keep_log();
+  preserve_log();
   close_connections();
 }
 
@@ -135,14 +137,14 @@ void SqliteStore::open_connections() {
   checkpointer_ = std::make_unique<Checkpointer>(*writer_, settings_.file, settings_.vfs, settings_.checkpoint_pages,
                                                  settings_.stepped ? Syncing::in_place : Syncing::by_thread);
   watch_.note();
-  tell_agenda();
+  publish_open_runs();
 }
 
-void SqliteStore::tell_agenda() {
+void SqliteStore::publish_open_runs() {
   const auto deadline = tables_ ? tables_->next_deadline() : std::nullopt;
   next_deadline_ms_ = deadline ? to_ms(*deadline) : kNoDeadline;
   if (!tables_) return;
-  const std::lock_guard lock(census_mutex_);
+  const std::lock_guard lock(open_runs_mutex_);
   open_runs_ = tables_->count_open();
 }
 
@@ -168,8 +170,8 @@ void SqliteStore::close_connections() {
 void SqliteStore::work() {
   Batch batch;
   while (true) {
-    // While the file cannot be opened it is tried again and again, whether or not anybody asks: reads need it too. And
-    // that it is gone is noticed without anybody asking.
+    // Without commands, too, the store retries to open its file, because reads need it, and checks that its files are
+    // in place.
     if (!queue_.take_within(batch, settings_.refuse_for)) return;
     apply_batch(batch);
     batch.clear();
@@ -178,7 +180,7 @@ void SqliteStore::work() {
 
 std::size_t SqliteStore::step() {
   Batch batch;
-  queue_.take_waiting(batch);
+  queue_.take_queued(batch);
   const std::size_t waited = batch.size();
   if (!batch.empty() || !tables_) apply_batch(batch);
   return waited;
@@ -188,15 +190,16 @@ void SqliteStore::apply_batch(Batch& batch) {
   busy_since_.store(steady_.elapsed().count(), std::memory_order_relaxed);
   if (!tables_) reopen();
   if (refusing_ && tables_ && steady_.elapsed() >= refusing_until_) refusing_.reset();
-  if (!refusing_) refuse_if_gone();
-  if (!batch.empty() && (refusing_ || !try_batch(batch))) apply_refusing(batch);
-  tell_agenda();
-  answer(batch);
+  if (!refusing_) refuse_if_files_missing();
+  if (!batch.empty() && (refusing_ || !try_batch(batch))) apply_without_writes(batch);
+  publish_open_runs();
+  reply_to(batch);
   if (tables_ && !refusing_ && !batch.empty()) checkpoint_if_due();
   busy_since_.store(kIdle, std::memory_order_relaxed);
 }
 
-// False when nothing of the batch was kept; refusing_ says why. A batch whose commit is unknown is moved to unknown_.
+// Returns false if the batch was rolled back, for the reason in refusing_. The batch of an unknown commit goes to
+// unknown_.
 bool SqliteStore::try_batch(Batch& batch) {
   const Instant now = clock_.now();
   try {
@@ -215,11 +218,11 @@ bool SqliteStore::try_batch(Batch& batch) {
   const std::int64_t number = tables_->state().batch + 1;
   try {
     tables_->commit(now);
-    if (tables_->changed()) tell_failure(std::nullopt);
+    if (tables_->changed()) set_failure(std::nullopt);
     return true;
   } catch (const TablesError& error) {
     refuse(error, batch.size());
-    // Out of room is said before the commit record is written whole: nothing of it can come back.
+    // STORE_FULL comes before the commit record is complete, so the commit cannot take effect later.
     if (error.code == Code::STORE_FULL) {
       tables_->rollback();
       return false;
@@ -231,33 +234,34 @@ bool SqliteStore::try_batch(Batch& batch) {
   return true;
 }
 
-// A commit into a file that is gone succeeds, and is lost. Nothing is opened anew: what lies there is another store.
-// Should the file be put back, all goes on.
-void SqliteStore::refuse_if_gone() {
+// A commit into a removed file succeeds and is lost. The path is not opened again, because it may be another store. If
+// the file is put back, the store accepts changes again.
+void SqliteStore::refuse_if_files_missing() {
   const auto fault = watch_.find_fault();
-  if (fault && !told_gone_) spdlog::error("sqlite: {}; nothing is changed until it is put back", *fault);
-  if (!fault && told_gone_) spdlog::info("sqlite: {} is in its place again", settings_.file);
-  told_gone_ = fault.has_value();
+  if (fault && !files_missing_) spdlog::error("sqlite: {}; changes are refused until it is put back", *fault);
+  if (!fault && files_missing_) spdlog::info("sqlite: {} is in its place again", settings_.file);
+  files_missing_ = fault.has_value();
   if (!fault) return;
   refusing_ = Error{Code::STORE_UNAVAILABLE, *fault + "; nothing was changed"};
   refusing_until_ = steady_.elapsed() + settings_.refuse_for;
-  tell_failure(refusing_);
+  set_failure(refusing_);
 }
 
 void SqliteStore::refuse(const TablesError& error, std::size_t commands) {
   spdlog::error("sqlite: a batch of {} was not written: {}", commands, error.what());
   refusing_ = Error{error.code, "the store could not be written; nothing was changed"};
   refusing_until_ = steady_.elapsed() + settings_.refuse_for;
-  tell_failure(refusing_);
+  set_failure(refusing_);
 }
 
-void SqliteStore::tell_failure(std::optional<Error> failure) {
+void SqliteStore::set_failure(std::optional<Error> failure) {
   const std::lock_guard lock(failure_mutex_);
   failure_ = std::move(failure);
 }
 
-// Reads are answered; a command that would change something is told why it cannot.
-void SqliteStore::apply_refusing(Batch& batch) {
+// Applies each command in a transaction that is rolled back: commands that only read get their reply, commands that
+// would change data get the error.
+void SqliteStore::apply_without_writes(Batch& batch) {
   if (!tables_) {
     for (auto& command : batch) command->error = refusing_;
     return;
@@ -269,50 +273,50 @@ void SqliteStore::apply_refusing(Batch& batch) {
       tables_->begin();
       command->apply({*tables_, random_, now});
     } catch (const TablesError& error) {
-      command->error = told_gone_ ? *refusing_ : Error{error.code, refusing_->detail};
+      command->error = files_missing_ ? *refusing_ : Error{error.code, refusing_->detail};
     }
     tables_->rollback();
   }
 }
 
-// The log must outlive the connections, or what failed to reach the file is gone with it.
-void SqliteStore::keep_log() {
+// The log must outlive the connections: it may have pages that are not in the file.
+void SqliteStore::preserve_log() {
   if (writer_) sqlite3_db_config(writer_->handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
-// After an I/O error the file is opened anew. If the commit in doubt is in it, its batch is done after all.
+// Opens the file anew after an I/O error. The batch of an unknown commit gets its reply: the file shows its result.
 void SqliteStore::reopen() {
   try {
-    keep_log();
+    preserve_log();
     sync_failed_ |= checkpointer_ && checkpointer_->has_failed();
     close_connections();
     if (const auto fault = watch_.find_file_fault()) throw TablesError(Code::STORE_UNAVAILABLE, *fault);
     open_connections();
     make_log_durable();
     sync_failed_ = false;
-    // Only now: nobody may be answered from what a loss of power could still take.
+    // Only now, because replies must not depend on data that a loss of power could still destroy.
     open_readers();
   } catch (const TablesError& error) {
     spdlog::error("sqlite: cannot reopen {}: {}", settings_.file, error.what());
-    keep_log();
+    preserve_log();
     close_connections();
     refusing_ = Error{Code::STORE_UNAVAILABLE, "the store cannot be opened; nothing was changed"};
     refusing_until_ = steady_.elapsed() + settings_.refuse_for;
-    tell_failure(refusing_);
+    set_failure(refusing_);
     return;
   }
   if (unknown_.empty()) return;
-  const bool kept = (tables_->state().batch == unknown_number_ && !LK_SEEDED(lost_commit_taken_as_failure)) ||
-                    LK_SEEDED(lost_commit_taken_as_success);
+  const bool committed = (tables_->state().batch == unknown_number_ && !LK_SEEDED(lost_commit_taken_as_failure)) ||
+                         LK_SEEDED(lost_commit_taken_as_success);
   for (auto& command : unknown_)
-    if (!kept) command->error = refusing_;
-  answer(unknown_);
+    if (!committed) command->error = refusing_;
+  reply_to(unknown_);
   unknown_.clear();
 }
 
-// What the log holds may only be in the page cache, and after a failed sync the next one need not write it: the machine
-// takes those pages for clean. So the log is written over itself, byte for byte, and synced. Only then may it be
-// copied: a file that is newer than its log on the disk is broken when power fails.
+// Writes the log over itself, byte for byte, and syncs it. Its pages may only be in the page cache: after a failed sync
+// the kernel may take them for clean, and the next sync would not write them. The log must not be copied before: a file
+// that is newer than its log on the disk is corrupt after a loss of power.
 void SqliteStore::rewrite_log() {
   sqlite3_file* log = nullptr;
   sqlite3_int64 size = 0;
@@ -331,21 +335,21 @@ void SqliteStore::rewrite_log() {
   if (size > 0) check(log->pMethods->xSync(log, SQLITE_SYNC_NORMAL));
 }
 
-// Once it is in the file and synced, it is durable.
+// Copies the whole log into the file and syncs it, which makes it durable.
 void SqliteStore::make_log_durable() {
   if (!LK_SEEDED(log_not_rewritten)) rewrite_log();
   int pages = 0, copied = 0;
   const auto checkpoint = [&](int mode) {
     return sqlite3_wal_checkpoint_v2(writer_->handle(), nullptr, mode, &pages, &copied);
   };
-  // Another process may have kept SQLite's mark of what is in the file; after a failed sync it is not to be believed.
+  // Another process may have preserved SQLite's record of copied pages, which is not valid after a failed sync.
   if (sync_failed_ && (checkpoint(SQLITE_CHECKPOINT_NOOP) != SQLITE_OK || copied > 0))
-    throw TablesError(Code::STORE_UNAVAILABLE, "a reader keeps the old log's index: close it");
+    throw TablesError(Code::STORE_UNAVAILABLE, "a reader uses the index of the old log: close it");
   if (checkpoint(SQLITE_CHECKPOINT_PASSIVE) != SQLITE_OK) writer_->raise("checkpoint");
-  if (copied < pages) throw TablesError(Code::STORE_UNAVAILABLE, "a reader keeps the log from being copied");
+  if (copied < pages) throw TablesError(Code::STORE_UNAVAILABLE, "a reader prevents the copy of the log");
 }
 
-void SqliteStore::answer(Batch& batch) {
+void SqliteStore::reply_to(Batch& batch) {
   for (auto& command : batch) command->finish(command->error ? &*command->error : nullptr);
 }
 
@@ -353,7 +357,7 @@ void SqliteStore::checkpoint_if_due() {
   try {
     checkpointer_->after_commit(std::exchange(wal_pages_, 0));
   } catch (const TablesError& error) {
-    // What the file lacks is still in the log: that is copied and synced once more.
+    // The log still has all pages that the file lacks; reopen() copies and syncs it again.
     spdlog::error("sqlite: {}", error.what());
     reopen();
   }

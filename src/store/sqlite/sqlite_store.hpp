@@ -1,14 +1,14 @@
-// SqliteStore: the default store, in one SQLite file. Every write is a command; one writer thread takes all that wait,
-// applies them in one transaction (synchronous=FULL) and then answers them: load makes batches larger, not slower.
+// SqliteStore: the default store, in one SQLite file. Every write is a command. One writer thread takes all queued
+// commands, applies them in one transaction (synchronous=FULL) and then replies: load makes batches larger, not slower.
 //
-// The file belongs to one process at a time: take its lock first (store_lock.hpp). Other connections may read it; they
-// must not write it. A user's own tables in it are written by settle_with() alone.
+// One process at a time owns the file: acquire its lock first (store_lock.hpp). Other connections may read the file and
+// must not write it. Only settle_with() writes the user's own tables in it.
 //
-// Failure: a batch that cannot be written is undone, memory included, and its commands are answered STORE_FULL or
-// STORE_UNAVAILABLE; those that only read are answered as usual. For a second after that nothing is changed. A commit
-// whose fate is unknown (a failed fsync) is settled by opening the file again: its batch number is there or it is not.
-// A file that was removed, replaced or cut is noticed before the next commit, at the latest within a second, and
-// nothing is changed until it is back in its place.
+// Failure: a batch that cannot be written is rolled back, including the memory. Its commands fail with STORE_FULL or
+// STORE_UNAVAILABLE; commands that only read get their reply. For a second after that, the store refuses changes. After
+// an unknown commit (a failed fsync) the store opens the file again: the batch number in it shows whether the commit
+// took effect. If the file was removed, replaced or cut, the store notices it before the next commit, at the latest
+// within a second, and refuses changes until the file is back.
 #pragma once
 
 #include <atomic>
@@ -31,21 +31,21 @@ namespace latchkey {
 struct SqliteSettings {
   std::string file;
   const char* vfs = nullptr;                      // another SQLite VFS, for fault tests
-  bool stepped = false;                           // no writer thread: commands wait for step(); for the simulation
+  bool stepped = false;                           // no writer thread: step() applies commands; for the simulation
   MergeSettings merge;                            // of the key window
-  int checkpoint_pages = 2'000;                   // of the WAL, before they are moved into the file
-  Duration refuse_for = std::chrono::seconds{1};  // after a failed write
-  bool opens_moved = false;                       // also one that was moved elsewhere: for who moves it, to read
+  int checkpoint_pages = 2'000;                   // a checkpoint starts when the WAL has this many pages
+  Duration refuse_for = std::chrono::seconds{1};  // how long changes are refused after a failed write
+  bool opens_transferred = false;                 // opens a file with a transfer status, too; for a transfer
 };
 
-// A piece of work on the writer's connection, inside the batch's transaction.
+// A command: work on the writer's connection, inside the transaction of a batch.
 class SqliteCommand {
  public:
   virtual ~SqliteCommand() = default;
   virtual void apply(Applying with) = 0;
-  // Once, after the commit, or with the error that befell it.
+  // Called once: after the commit, or with the error.
   virtual void finish(const Error* error) = 0;
-  // Before it is applied: answers it without a write, where that can be done. It is over then.
+  // Called before apply(): replies without a write if possible. Returns true if the command is finished.
   virtual bool try_reply_without_write() { return false; }
   std::optional<Error> error;
 };
@@ -53,7 +53,7 @@ class SqliteCommand {
 class SqliteStore final : public Store {
  public:
   static Result<std::unique_ptr<SqliteStore>> open(SqliteSettings settings, Clock& clock, Random& random);
-  // Answers what waits, merges, checkpoints, closes.
+  // Executes the queued commands, merges, checkpoints and closes.
   ~SqliteStore() override;
 
   void claim(ClaimRequest request, Done<ClaimReply> done) override;
@@ -82,19 +82,20 @@ class SqliteStore final : public Store {
                                                      MemberPosition after = {}) override;
   Result<std::optional<DeadLetter>> acknowledge(const std::optional<std::string>& tenant, Uuid id,
                                                 const std::string& actor) override;
-  Result<std::optional<LetterMoved>> move_dead_letter(const LetterMove& wish) override;
+  Result<std::optional<DeadLetterActionReply>> act_on_dead_letter(const DeadLetterActionRequest& request) override;
   Result<std::monostate> add_token(const TokenRecord& token) override;
   Result<std::vector<TokenRecord>> list_tokens() override;
   Result<bool> revoke_token(const std::string& id) override;
 
-  // The `transactional` promise: if the fence is good, calls `effect` on the writer's connection, in a savepoint of the
-  // transaction in which its ending is settled. If it throws, only its own writes are undone and the try fails.
-  using Effecting = std::function<Ending(sqlite3*)>;
-  void settle_with(SettleRequest request, Effecting effect, Done<SettleReply> done);
+  // Implements `transactional` effects: if the fence is current, calls `effect` on the writer's connection, in a
+  // savepoint of the transaction that settles the attempt. If it throws, only its own writes are rolled back and the
+  // attempt fails.
+  using TransactionalEffect = std::function<Ending(sqlite3*)>;
+  void settle_with(SettleRequest request, TransactionalEffect effect, Done<SettleReply> done);
 
-  // Stepped only: applies what waits in one transaction. Gives how many commands were answered.
+  // Stepped only: applies the queued commands in one transaction. Returns the number of commands.
   std::size_t step();
-  // Forgets everything without a word, as a killed process would: nothing is merged, checkpointed or answered.
+  // Closes like a killed process: it does not merge, checkpoint or reply.
   void abandon();
 
  private:
@@ -105,11 +106,11 @@ class SqliteStore final : public Store {
 
   template <class T, class Apply>
   void submit(Done<T> done, Apply apply);
-  // Submits and waits for the answer.
+  // Submits and waits for the reply.
   template <class T, class Apply>
   Result<T> call(Apply apply);
   template <class Read>
-  auto read(std::shared_ptr<SqliteReader> SqliteStore::* which, Read read)
+  auto read(std::shared_ptr<SqliteReader> SqliteStore::*which, Read read)
       -> Result<decltype(read(std::declval<SqliteReader&>()))>;
 
   void open_connections();
@@ -118,22 +119,22 @@ class SqliteStore final : public Store {
   void work();
   void apply_batch(Batch& batch);
   bool try_batch(Batch& batch);
-  void apply_refusing(Batch& batch);
+  void apply_without_writes(Batch& batch);
   void refuse(const TablesError& error, std::size_t commands);
-  void refuse_if_gone();
-  void tell_failure(std::optional<Error> failure);
-  // What a claim is told without a write: the outcome of a run that is done.
+  void refuse_if_files_missing();
+  void set_failure(std::optional<Error> failure);
+  // The reply to a claim that needs no write: the outcome of a completed run.
   std::optional<ClaimReply> find_replay(const ClaimRequest& request);
-  // The writer cannot write, or has been at one batch for long.
+  // True if the latest write failed, or if the writer has spent more than kStalledAfter on its batch.
   bool is_writer_stalled();
-  // Once per batch: looks for the outcomes of claims that came before anybody knew that it takes long.
+  // Replies to queued claims of completed runs; once per batch.
   void reply_to_queued_replays();
-  struct Claiming;
-  void keep_log();
-  // What other threads ask of the ready_index.
-  void tell_agenda();
+  struct ClaimCommand;
+  void preserve_log();
+  // Publishes the next deadline and the counts of open runs for other threads.
+  void publish_open_runs();
   void reopen();
-  void answer(Batch& batch);
+  void reply_to(Batch& batch);
   void rewrite_log();
   void make_log_durable();
   void checkpoint_if_due();
@@ -143,7 +144,7 @@ class SqliteStore final : public Store {
   Random& random_;
   StoreClock clock_;
   FileWatch watch_;
-  bool told_gone_ = false;
+  bool files_missing_ = false;
   KeyWindow window_;
   std::unique_ptr<Database> writer_;
   std::unique_ptr<SqliteTables> tables_;
@@ -152,18 +153,18 @@ class SqliteStore final : public Store {
   std::shared_ptr<SqliteReader> reader_;  // for look-ups
   std::shared_ptr<SqliteReader> lister_;  // for lists, which may take long
   CommandQueue<std::unique_ptr<SqliteCommand>> queue_;
-  Batch unknown_;  // whose commit may or may not be in the file
+  Batch unknown_;  // the batch of an unknown commit
   std::int64_t unknown_number_ = 0;
   std::optional<Error> refusing_;
   Duration refusing_until_{};
   std::mutex failure_mutex_;
-  std::optional<Error> failure_;          // of the latest change, for other threads
-  std::atomic<std::int64_t> busy_since_;  // when the batch at hand was begun; kIdle: there is none
-  std::atomic<std::int64_t> looked_;      // busy_since_ of the batch behind which reply_to_queued_replays() has looked
-  bool sync_failed_ = false;              // of a checkpoint, not mended yet
-  int wal_pages_ = 0;                     // in the log, as of the last commit
+  std::optional<Error> failure_;                 // of the latest write, for other threads
+  std::atomic<std::int64_t> busy_since_;         // the start of the current batch; kIdle: there is none
+  std::atomic<std::int64_t> queue_checked_for_;  // busy_since_ of the last batch in reply_to_queued_replays()
+  bool sync_failed_ = false;                     // the sync of a checkpoint failed, and the log is not durable yet
+  int wal_pages_ = 0;                            // in the log after the last commit
   std::atomic<std::int64_t> next_deadline_ms_;
-  std::mutex census_mutex_;
+  std::mutex open_runs_mutex_;
   StoreStats open_runs_;  // as of the latest batch
   std::thread thread_;
 };

@@ -10,10 +10,10 @@
 namespace latchkey {
 namespace {
 
-// Open runs kept in memory; others are read from the file when they are needed.
+// The size of the cache of open runs; other runs are read from the file when they are needed.
 constexpr std::size_t kOpenRunsCached = 100'000;
 constexpr std::size_t kInputCached = 1024;
-// Of the key index, per commit, while its filter is being filled.
+// Pages of the key index that one commit scans while the filter is filled.
 constexpr std::size_t kPagesScannedMost = 512;
 
 }  // namespace
@@ -87,7 +87,7 @@ void SqliteTables::load_window() {
   window_.reserve(static_cast<std::size_t>(state_.seq - state_.merged));
   for (std::size_t staged = 1; unmerged.step(); ++staged) {
     window_.stage(short_hash(unmerged.bytes(1)), unmerged.integer(0));
-    // A small map that stays in the processor's cache is faster than one large one.
+    // Many small maps that fit into the processor's cache are faster than one large map.
     if (staged % 4096 == 0) window_.publish();
   }
   Statement pointed = database_.prepare(find_sql("read_pointed"));
@@ -115,8 +115,8 @@ void SqliteTables::begin() {
 }
 
 void SqliteTables::commit(Instant now) {
-  // A little faster than the keys arrive: one merge ends when the next is about due, and its cost is the same in every
-  // commit.
+  // Merges a little faster than the keys arrive: a merge ends when the next one is about due, and every commit has
+  // about the same cost.
   const auto window = std::clamp(static_cast<std::size_t>(state_.merged) / merge_.share, merge_.window,
                                  std::max(merge_.window, merge_.window_max));
   finish(now, window, std::max(merge_.slice_min, inserted_ + inserted_ / 4));
@@ -125,7 +125,7 @@ void SqliteTables::commit(Instant now) {
 void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amount) {
   if (changed_) {
     merge(window_min, amount);
-    // With the work at hand: until the filter is filled every new key is looked up in the file.
+    // The scan is faster under load: until the filter is filled, every new key is looked up in the file.
     filter_.scan(keys_, std::clamp(amount / 4, merge_.pages_scanned, kPagesScannedMost));
     state_.batch += 1;
     state_.clock_mark = now;
@@ -139,7 +139,7 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
         .run();
   }
   sql_->commit.run();
-  filter_.keep_scan();
+  filter_.commit_scan();
   committed_ = state_;
   changes_.clear();
   window_.publish();
@@ -150,9 +150,9 @@ void SqliteTables::finish(Instant now, std::size_t window_min, std::size_t amoun
 }
 
 void SqliteTables::rollback() {
-  // After some errors SQLite has rolled back by itself.
+  // After some errors SQLite has already rolled back.
   sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
-  if (LK_SEEDED(rollback_keeps_agenda)) changes_.clear();
+  if (LK_SEEDED(rollback_skips_the_index)) changes_.clear();
   for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {
     open_runs_.erase(change->seq);
     if (change->after) ready_index_.remove(*change->after);
@@ -216,7 +216,7 @@ void SqliteTables::insert(const Run& run) {
   will_change();
   bind_insert(sql_->insert_run, run, scopes_.find_or_add(run.head->tenant, run.head->function));
   sql_->insert_run.run();
-  // Memory follows only once the write has not failed.
+  // The memory changes only after the write has succeeded.
   changes_.push_back({seq_of(run.id()), {}, run});
   inserted_ += 1;
   if (run.head->guarded()) window_.stage(ShortHash(run.head->key_hash), seq_of(run.id()));
@@ -231,13 +231,13 @@ void SqliteTables::update(const Run& before, const Run& after) {
     bind_state(sql_->put_state, after);
     sql_->put_state.run();
   } else {
-    // Replacing costs a statement journal; a first outcome has nothing to replace.
+    // A replace costs a statement journal, and a first outcome replaces no row.
     const bool first = before.is_open() && after.generation == 1;
     Statement& put = first ? sql_->add_outcome : sql_->put_outcome;
     bind_outcome(put, after);
     put.run();
   }
-  // Runs above the mark are not in lk_open yet: the merge puts them there if they are still open.
+  // Runs above the mark are not in lk_open yet: the merge adds them if they are still open.
   if (seq <= state_.listed && before.is_open() != after.is_open()) {
     Statement& index = after.is_open() ? sql_->add_open : sql_->erase_open;
     index.bind(1, seq).run();
@@ -289,7 +289,8 @@ PurgeSlice SqliteTables::purge_candidates(Instant made_by, std::uint32_t limit) 
   while (scan.step() && from_ms(scan.integer(1)) <= made_by) seqs.push_back(scan.integer(0));
   PurgeSlice slice;
   slice.more = limit > 0 && seqs.size() == limit;
-  // Kept in the file: whoever opens it for one slice alone would never get past runs that must stay.
+  // Stored in the file: a process that opens the store for one slice only would otherwise always start at the same
+  // runs.
   if (const Seq mark = slice.more ? seqs.back() : 0; mark != state_.purged) {
     will_change();
     state_.purged = mark;

@@ -1,7 +1,7 @@
-// Tables in an SQLite file, on the writer's connection. See schema.sql for the layout and docs/adr for why.
+// SqliteTables: tables in an SQLite file, on the writer's connection. schema.sql has the layout, docs/adr the reasons.
 //
-// Memory holds only what can be derived from the file: the key window, the ready_index, a cache of open runs. All of it
-// follows the transaction: commit() publishes, rollback() undoes. Not safe from two threads.
+// Its memory has only data that can be derived from the file: the key window, the ready index, a cache of open runs.
+// commit() publishes changes of the memory, rollback() undoes them. Not safe from two threads.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -30,7 +30,7 @@ struct StateRow {
   Seq purged = 0;
 };
 
-// Scope numbers, looked up once. Shared by the writer's tables and, in another copy, by the reader.
+// The cached numbers of scopes. The writer's tables and the reader have one each.
 class Scopes {
  public:
   explicit Scopes(Database& database);
@@ -45,17 +45,17 @@ class Scopes {
   std::map<std::int64_t, ScopeName> names_;
 };
 
-// How many fresh runs make a merge worth while, and how fast it runs beside the load. The larger the window is beside
-// what is merged already, the more keys share a page; the smaller, the less there is to replay after a crash.
+// How many fresh runs start a merge, and how fast it runs beside the load. In a larger window more keys share a page;
+// a smaller window takes less time to rebuild after a crash.
 struct MergeSettings {
   std::size_t window = 128 * 1024;     // at least this many
-  std::size_t window_max = 1'700'000;  // and at most these: what a hash table of 2 Mi slots holds
+  std::size_t window_max = 1'700'000;  // and at most this many, which fit into a hash table of 2 Mi slots
   std::size_t share = 4;               // in between: a quarter of the runs that are merged
   std::size_t slice_min = 256;
-  // The seams of the key index, which tests put closer together.
-  std::size_t page_keys = KeyPages::kEntriesMost;   // before a page is split
-  std::size_t filter_room = KeyFilter::kRoomLeast;  // keys, before the filter grows for the first time
-  std::size_t pages_scanned = 32;  // of the key index, per commit, at least, while its filter is filled
+  // Sizes of the key index, which tests reduce.
+  std::size_t page_keys = KeyPages::kEntriesMost;   // a page with more keys is split
+  std::size_t filter_room = KeyFilter::kRoomLeast;  // the filter grows when it has more keys
+  std::size_t pages_scanned = 32;                   // per commit, at least, while the filter is filled
 };
 
 class SqliteTables final : public Tables {
@@ -63,24 +63,24 @@ class SqliteTables final : public Tables {
   SqliteTables(Database& database, Random& random, KeyWindow& window, MergeSettings merge);
   ~SqliteTables() override;
 
-  // Reads the marks and rebuilds what is kept in memory. Also after a reopen.
+  // Reads lk_state and rebuilds the memory. Also after a reopen.
   void load();
-  // A transaction: begin, changes, then commit or rollback. commit() may throw: whether it is durable is then unknown.
+  // A transaction: begin, changes, then commit or rollback. If commit() throws, the commit may be durable or not.
   void begin();
   void commit(Instant now);
   void rollback();
-  // While set, a change throws before it touches anything: reads go on when the disk is full.
+  // While set, every change throws before it does anything. Reads continue to work, for example on a full disk.
   void refuse_changes(std::optional<Code> why) { refused_ = why; }
   bool changed() const { return changed_; }
-  // Merges all that is left, in a transaction of its own; for closing, and for moves that rewrite the key index.
+  // Merges all fresh keys in its own transactions. To be called before the store is closed.
   void merge_all(Instant now);
 
-  // Other writes of Latchkey's own, in the open transaction.
+  // Executes other writes of Latchkey in the open transaction.
   std::monostate change(const std::function<void(Database&)>& write);
   std::optional<DeadLetter> acknowledge(const std::optional<std::string>& tenant, Uuid id, const std::string& actor,
                                         Instant now);
-  // A user's writes, in a savepoint of the open transaction: undone alone if they throw, which makes the ending a Fail.
-  // Latchkey's tables and the transaction itself are out of the user's reach meanwhile.
+  // Executes the user's writes in a savepoint of the open transaction. If they throw, only the savepoint is rolled back
+  // and the ending is a Fail. The user's statements cannot use Latchkey's tables or end the transaction.
   Ending in_savepoint(const std::function<Ending(sqlite3*)>& effect);
 
   const StateRow& state() const { return state_; }
@@ -107,7 +107,7 @@ class SqliteTables final : public Tables {
   void remove_waits_of(RunId dependent) override;
   std::vector<RunId> dependents(RunId predecessor) override;
   Uuid add_dead_letter(const Run& run) override;
-  bool has_unread_dead_letter(RunId run) override;
+  bool has_unacknowledged_dead_letter(RunId run) override;
   std::optional<Uuid> dead_letter_of(const Run& run) override;
   std::optional<DeadLetter> find_dead_letter(const std::optional<std::string>& tenant, Uuid id) override;
   std::vector<DeadLetterMember> list_members(Uuid dead_letter, MemberPosition after, std::uint32_t limit) override;
@@ -118,7 +118,7 @@ class SqliteTables final : public Tables {
 
  private:
   struct Statements;
-  // What to undo in memory; only open runs are there.
+  // A change of the memory, to be undone by a rollback. The memory has open runs only.
   struct Change {
     Seq seq;
     std::optional<Run> before, after;
@@ -129,7 +129,7 @@ class SqliteTables final : public Tables {
   void remember(const Run& run);
   void load_window();
   void load_open_runs();
-  // Moves the merge on by this many keys and runs; starts one when `window_min` runs wait for it.
+  // Merges this many keys and runs. Starts a merge if `window_min` runs are not merged.
   void merge(std::size_t window_min, std::size_t amount);
   void finish(Instant now, std::size_t window_min, std::size_t amount);
 
@@ -145,7 +145,7 @@ class SqliteTables final : public Tables {
   absl::flat_hash_map<Seq, Run> open_runs_;
   StateRow state_;
   StateRow committed_;
-  std::vector<Change> changes_;  // of the open transaction, for undoing them in memory
+  std::vector<Change> changes_;  // of the open transaction
   std::vector<std::pair<ShortHash, Seq>> erased_;
   std::size_t inserted_ = 0;  // runs in this transaction
   std::size_t slice_ = 0;     // entries of the window written in this transaction

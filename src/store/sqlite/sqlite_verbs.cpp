@@ -1,4 +1,4 @@
-// The verbs: each becomes a command for the writer, or a read on the reader's connection.
+// The verbs of the store: each is a command for the writer, or a read on a reader's connection.
 #include <sqlite3.h>
 
 #include <future>
@@ -12,8 +12,8 @@
 namespace latchkey {
 namespace {
 
-// Longer than a batch takes on a disk that is well.
-constexpr Duration kHeldUp = std::chrono::milliseconds{20};
+// Longer than a batch takes on a healthy disk.
+constexpr Duration kStalledAfter = std::chrono::milliseconds{20};
 
 template <class T, class Apply>
 class TypedCommand final : public SqliteCommand {
@@ -26,8 +26,8 @@ class TypedCommand final : public SqliteCommand {
     done_(std::move(*reply_));
   }
   bool try_reply_without_write() override {
-    if constexpr (requires { apply_.look(); }) {
-      auto reply = apply_.look();
+    if constexpr (requires { apply_.find_early_reply(); }) {
+      auto reply = apply_.find_early_reply();
       if (reply) done_(*std::move(reply));
       return reply.has_value();
     }
@@ -68,13 +68,13 @@ Result<T> SqliteStore::call(Apply apply) {
   if (settings_.stepped) {
     step();
     if (answer.wait_for(Duration{0}) != std::future_status::ready)
-      return fail(Code::STORE_UNAVAILABLE, "it is not known yet whether this was kept: ask again");
+      return fail(Code::STORE_UNAVAILABLE, "the commit's result is not known yet: retry");
   }
   return answer.get();
 }
 
 template <class Read>
-auto SqliteStore::read(std::shared_ptr<SqliteReader> SqliteStore::* which, Read read)
+auto SqliteStore::read(std::shared_ptr<SqliteReader> SqliteStore::*which, Read read)
     -> Result<decltype(read(std::declval<SqliteReader&>()))> {
   std::shared_ptr<SqliteReader> reader;
   {
@@ -89,20 +89,20 @@ auto SqliteStore::read(std::shared_ptr<SqliteReader> SqliteStore::* which, Read 
   }
 }
 
-struct SqliteStore::Claiming {
+struct SqliteStore::ClaimCommand {
   SqliteStore* store;
   ClaimRequest request;
 
   ClaimReply operator()(Applying with) const { return apply_claim(with, request); }
-  std::optional<ClaimReply> look() const { return store->find_replay(request); }
+  std::optional<ClaimReply> find_early_reply() const { return store->find_replay(request); }
 };
 
 bool SqliteStore::is_writer_stalled() {
   const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
-  return (since != kIdle && steady_.elapsed() - Duration{since} >= kHeldUp) || find_failure();
+  return (since != kIdle && steady_.elapsed() - Duration{since} >= kStalledAfter) || find_failure();
 }
 
-// What was read completed may be said again until its window ends (engine/outcome_cache.hpp says why).
+// A completed run may be replayed without a write until its window ends (see engine/outcome_cache.hpp).
 std::optional<ClaimReply> SqliteStore::find_replay(const ClaimRequest& request) {
   if (request.key.empty() || request.guard == Guard::none || !request.key_before.empty()) return std::nullopt;
   const auto found = find_latest({request.tenant, request.function, request.key, request.key_hash});
@@ -115,21 +115,21 @@ std::optional<ClaimReply> SqliteStore::find_replay(const ClaimRequest& request) 
 
 void SqliteStore::reply_to_queued_replays() {
   const std::int64_t since = busy_since_.load(std::memory_order_relaxed);
-  if (since == kIdle || looked_.exchange(since, std::memory_order_relaxed) == since) return;
+  if (since == kIdle || queue_checked_for_.exchange(since, std::memory_order_relaxed) == since) return;
   Batch waiting;
-  queue_.take_waiting(waiting);
+  queue_.take_queued(waiting);
   std::erase_if(waiting, [](const auto& command) { return command->try_reply_without_write(); });
   queue_.give_back(std::move(waiting));
 }
 
-// Looks for an outcome first only where the writer is held up: a look-up for every new key would cost more than it
-// saves. Whoever finds it held up looks for those that came before, too.
+// Reads the run before the write only if the writer is stalled: a read for every new key would cost more than it saves.
+// The first claim that finds the writer stalled also replies to queued repeats.
 void SqliteStore::claim(ClaimRequest request, Done<ClaimReply> done) {
   if (is_writer_stalled()) {
     reply_to_queued_replays();
     if (auto replay = find_replay(request)) return done(*std::move(replay));
   }
-  submit(std::move(done), Claiming{this, std::move(request)});
+  submit(std::move(done), ClaimCommand{this, std::move(request)});
 }
 void SqliteStore::extend(std::vector<ExtendRequest> requests, Done<std::vector<ExtendReply>> done) {
   submit(std::move(done), each<apply_extend>(std::move(requests)));
@@ -174,11 +174,12 @@ Result<std::optional<Duplicates>> SqliteStore::find_duplicates(RunId id) {
 }
 
 Result<StoreStats> SqliteStore::stats() {
-  const auto unread = read(&SqliteStore::reader_, [](SqliteReader& reader) { return reader.count_unread_letters(); });
-  if (!unread) return std::unexpected(unread.error());
-  const std::lock_guard lock(census_mutex_);
+  const auto dead_letters =
+      read(&SqliteStore::reader_, [](SqliteReader& reader) { return reader.count_unacknowledged_dead_letters(); });
+  if (!dead_letters) return std::unexpected(dead_letters.error());
+  const std::lock_guard lock(open_runs_mutex_);
   StoreStats stats = open_runs_;
-  stats.unread_letters = *unread;
+  stats.unacknowledged_dead_letters = *dead_letters;
   return stats;
 }
 
@@ -214,8 +215,9 @@ Result<std::optional<DeadLetter>> SqliteStore::acknowledge(const std::optional<s
       [&, this](Applying with) { return tables_->acknowledge(tenant, id, actor, with.now); });
 }
 
-Result<std::optional<LetterMoved>> SqliteStore::move_dead_letter(const LetterMove& wish) {
-  return call<std::optional<LetterMoved>>([wish](Applying with) { return apply_letter_move(with, wish); });
+Result<std::optional<DeadLetterActionReply>> SqliteStore::act_on_dead_letter(const DeadLetterActionRequest& request) {
+  return call<std::optional<DeadLetterActionReply>>(
+      [request](Applying with) { return apply_dead_letter_action(with, request); });
 }
 
 Result<std::monostate> SqliteStore::add_token(const TokenRecord& token) {
@@ -238,7 +240,7 @@ Result<bool> SqliteStore::revoke_token(const std::string& id) {
   });
 }
 
-void SqliteStore::settle_with(SettleRequest request, Effecting effect, Done<SettleReply> done) {
+void SqliteStore::settle_with(SettleRequest request, TransactionalEffect effect, Done<SettleReply> done) {
   submit(std::move(done),
          [this, request = std::move(request), effect = std::move(effect)](Applying with) -> SettleReply {
            const auto run = with.tables.find(request.id);

@@ -107,24 +107,24 @@ SELECT seq FROM (
   UNION
   SELECT seq FROM lk_unsettled WHERE seq > ?1 AND seq < ?2)
 ORDER BY seq DESC LIMIT ?3
--- name: find_open_letter
+-- name: find_open_dead_letter
 SELECT * FROM lk_dead_letters WHERE tenant = ?1 AND function = ?2 AND acknowledged_at IS NULL
--- name: put_letter
+-- name: put_dead_letter
 INSERT OR REPLACE INTO lk_dead_letters VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
 -- name: add_member
 INSERT OR REPLACE INTO lk_dead_letter_members VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
--- name: read_letter
+-- name: read_dead_letter
 SELECT * FROM lk_dead_letters WHERE number = ?1
--- name: letter_of
+-- name: dead_letter_of
 SELECT l.id FROM lk_dead_letter_members m JOIN lk_dead_letters l ON l.number = m.letter WHERE m.seq = ?1 AND m.generation = ?2
--- name: has_unread_letter
+-- name: has_unacknowledged_dead_letter
 SELECT EXISTS (SELECT 1 FROM lk_dead_letter_members m JOIN lk_dead_letters l ON l.number = m.letter
   WHERE m.seq = ?1 AND l.acknowledged_at IS NULL)
--- name: list_letters
+-- name: list_dead_letters
 SELECT * FROM lk_dead_letters
 WHERE number < ?1 AND (?2 IS NULL OR tenant = ?2) AND (?3 = '' OR function = ?3) AND (?4 OR acknowledged_at IS NULL)
 ORDER BY number DESC LIMIT ?5
--- name: count_unread_letters
+-- name: count_unacknowledged_dead_letters
 SELECT count(*) FROM lk_dead_letters WHERE acknowledged_at IS NULL
 -- name: list_members
 SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members
@@ -132,11 +132,11 @@ WHERE letter = ?1 AND (seq, generation) > (?2, ?3) ORDER BY seq, generation LIMI
 -- name: find_member
 SELECT run, generation, key, code, reason, attempts, effect, at FROM lk_dead_letter_members
 WHERE seq = ?1 AND letter = ?2 ORDER BY generation DESC LIMIT 1
--- name: letters_of_run
+-- name: dead_letters_of_run
 SELECT DISTINCT letter FROM lk_dead_letter_members WHERE seq = ?1
 -- name: erase_members
 DELETE FROM lk_dead_letter_members WHERE seq = ?1
--- name: erase_empty_letter
+-- name: erase_empty_dead_letter
 DELETE FROM lk_dead_letters WHERE number = ?1 AND acknowledged_at IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM lk_dead_letter_members WHERE letter = ?1)
 -- name: has_step
@@ -157,15 +157,15 @@ UPDATE lk_tokens SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1 RETURNI
 SELECT format FROM lk_state
 -- name: write_format
 UPDATE lk_state SET format = ?1
--- name: make_moved
+-- name: create_transfer_status
 CREATE TABLE IF NOT EXISTS lk_moved (place TEXT NOT NULL, at INTEGER NOT NULL, finished INTEGER NOT NULL)
--- name: drop_moved
+-- name: drop_transfer_status
 DROP TABLE IF EXISTS lk_moved
--- name: erase_moved
+-- name: erase_transfer_status
 DELETE FROM lk_moved
--- name: add_moved
+-- name: insert_transfer_status
 INSERT INTO lk_moved VALUES (?1, ?2, ?3)
--- name: read_moved
+-- name: read_transfer_status
 SELECT place, at, finished FROM lk_moved
 -- name: list_waits
 SELECT w.predecessor, w.dependent, r.id FROM lk_waits w JOIN lk_runs r ON r.seq = w.dependent ORDER BY w.predecessor, w.dependent

@@ -14,8 +14,8 @@ namespace latchkey {
 namespace {
 
 constexpr Duration kLookAgain{5};
-// The first line of FILE.lock once FILE has been a store: then an empty FILE is not a new one.
-constexpr std::string_view kMadeMark = "latchkey store\n";
+// The first line of FILE.lock when FILE has been a store. With this line, an empty FILE is not a new store.
+constexpr std::string_view kStoreLine = "latchkey store\n";
 
 std::string path_of(const std::string& store_file) { return store_file + ".lock"; }
 
@@ -24,19 +24,19 @@ std::unexpected<Error> cannot(const char* what, const std::string& path) {
 }
 
 struct flock whole_file(short type) {
-  struct flock range{};
+  struct flock range {};
   range.l_type = type;
   range.l_whence = SEEK_SET;
   return range;
 }
 
-// The writer of the address lives: it has this lock as long as its descriptor is open. Commands never take it.
-bool is_signed(int file) {
+// True if the server that wrote the address lives: it has this lock while its descriptor is open. Commands never do.
+bool has_live_server(int file) {
   struct flock range = whole_file(F_RDLCK);
   return ::fcntl(file, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
 }
 
-bool sign(int file) {
+bool lock_address(int file) {
   struct flock range = whole_file(F_WRLCK);
   return ::fcntl(file, F_OFD_SETLK, &range) == 0;
 }
@@ -47,28 +47,31 @@ std::string read_text(int file) {
   return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
 }
 
-bool is_made(int file) { return read_text(file).starts_with(kMadeMark); }
+bool was_store(int file) { return read_text(file).starts_with(kStoreLine); }
 
 std::string read_address(int file) {
   const std::string text = read_text(file);
-  return text.starts_with(kMadeMark) ? text.substr(kMadeMark.size()) : text;
+  return text.starts_with(kStoreLine) ? text.substr(kStoreLine.size()) : text;
 }
 
-// All but that it is a store.
-bool cut(int file) { return ::ftruncate(file, is_made(file) ? static_cast<off_t>(kMadeMark.size()) : 0) == 0; }
+// The line about the store stays.
+bool erase_address(int file) {
+  return ::ftruncate(file, was_store(file) ? static_cast<off_t>(kStoreLine.size()) : 0) == 0;
+}
 
 bool write(int file, std::string_view text) {
   return ::ftruncate(file, 0) == 0 && ::pwrite(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
 }
 
 bool is_empty(int file) {
-  struct stat facts{};
+  struct stat facts {};
   return ::fstat(file, &facts) == 0 && facts.st_size == 0;
 }
 
-// A removed file can be locked as well as any other, and means nothing.
+// A file that was removed from its path can still be locked, but its lock has no meaning.
 bool is_at(int file, const std::string& path) {
-  struct stat ours{}, there{};
+  struct stat ours {
+  }, there{};
   return ::fstat(file, &ours) == 0 && ::stat(path.c_str(), &there) == 0 && ours.st_ino == there.st_ino &&
          ours.st_dev == there.st_dev;
 }
@@ -104,14 +107,15 @@ Result<std::optional<StoreLock::File>> StoreLock::try_beside(const std::string& 
   return std::optional(std::move(file));
 }
 
-// First the one beside: its owner is the only one that may open and close the store file.
+// FILE.lock first: only its owner may open and close the store's file.
 Result<std::optional<StoreLock>> StoreLock::try_both(const std::string& store_file) {
   auto beside = try_beside(store_file);
   if (!beside) return std::unexpected(beside.error());
   if (!*beside) return std::nullopt;
   File store(::open(store_file.c_str(), O_RDWR | O_CLOEXEC));
   if (store.number() < 0 && errno == ENOENT) {
-    // Removed on purpose: a new one begins, and must not look like one that was cut if we die before it is written.
+    // The operator has removed the store, so a new one begins. If this process dies before the new store is written,
+    // the file must not look like a store that was cut.
     if (::ftruncate((*beside)->number(), 0) != 0) return cannot("write", path_of(store_file));
     store = File(::open(store_file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   }
@@ -120,7 +124,7 @@ Result<std::optional<StoreLock>> StoreLock::try_both(const std::string& store_fi
   const auto locked = try_lock(store.number(), store_file);
   if (!locked) return std::unexpected(locked.error());
   if (!*locked) return std::nullopt;
-  if (is_empty(store.number()) && is_made((*beside)->number()))
+  if (is_empty(store.number()) && was_store((*beside)->number()))
     return fail(
         Code::STORE_FORMAT,
         store_file +
@@ -134,8 +138,8 @@ Result<StoreLock> StoreLock::acquire(const std::string& store_file, Duration pat
     auto lock = try_both(store_file);
     if (!lock) return std::unexpected(lock.error());
     if (*lock) {
-      // What a dead server left there is not true any more.
-      if (!cut((*lock)->beside_.number())) return cannot("write", path_of(store_file));
+      // The address may be of a server that has died.
+      if (!erase_address((*lock)->beside_.number())) return cannot("write", path_of(store_file));
       return **std::move(lock);
     }
     if (const auto address = find_server(store_file))
@@ -148,40 +152,40 @@ Result<StoreLock> StoreLock::acquire(const std::string& store_file, Duration pat
 std::optional<std::string> StoreLock::find_server(const std::string& store_file) {
   const int file = ::open(path_of(store_file).c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return std::nullopt;
-  // What a dead server left stands there until the next owner cuts it, and is nobody's word.
-  const std::string address = is_signed(file) ? read_address(file) : std::string();
+  // The address of a dead server stays until the next owner erases it.
+  const std::string address = has_live_server(file) ? read_address(file) : std::string();
   ::close(file);
   if (address.empty()) return std::nullopt;
   return address;
 }
 
-// Errors are passed over: a full disk must not keep anybody from replays, and the next owner marks it.
-void StoreLock::mark_made() {
+// Errors are ignored: replays must work on a full disk, and the next owner records the store.
+void StoreLock::record_store() {
   const int file = beside_.number();
-  if (!is_empty(store_.number()) && !is_made(file)) (void)write(file, kMadeMark);
+  if (!is_empty(store_.number()) && !was_store(file)) (void)write(file, kStoreLine);
 }
 
 Result<void> StoreLock::announce(const std::string& address) {
   const int file = beside_.number();
-  const std::string made(is_empty(store_.number()) ? std::string_view() : kMadeMark);
-  if (!write(file, made + address) || !sign(file)) return cannot("write", path_of(store_file_));
+  const std::string made(is_empty(store_.number()) ? std::string_view() : kStoreLine);
+  if (!write(file, made + address) || !lock_address(file)) return cannot("write", path_of(store_file_));
   address_ = address;
   return {};
 }
 
-Result<void> StoreLock::keep() {
+Result<void> StoreLock::restore_lock_file() {
   if (is_at(beside_.number(), path_of(store_file_))) return {};
   auto beside = try_beside(store_file_);
   if (!beside) return std::unexpected(beside.error());
-  // Somebody who tries to own the store has it for a moment: the next keep() gets it.
+  // A process that tries to own the store has the lock for a moment; the next call acquires it.
   if (!*beside) return fail(Code::STORE_LOCKED, "another process has " + path_of(store_file_));
   beside_ = **std::move(beside);
   return announce(std::string(address_));
 }
 
 StoreLock::~StoreLock() {
-  // First the address, then the lock: nobody must find an address without an owner. A full disk cannot stop a cut.
-  if (beside_.number() >= 0) (void)cut(beside_.number());
+  // The address first, then the lock: an address must have an owner. Truncating a file works on a full disk, too.
+  if (beside_.number() >= 0) (void)erase_address(beside_.number());
 }
 
 }  // namespace latchkey

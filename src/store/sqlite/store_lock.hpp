@@ -1,14 +1,14 @@
-// StoreLock: who owns an SQLite store. A lock on FILE.lock, beside the file, where a server writes its address; a
-// server keeps it while it runs, a command without a server takes it per transaction and never while its child runs.
-// The kernel frees it when the owner dies, however it dies. With its address a server takes a second lock on FILE.lock
-// (fcntl's, of the open file): an address without that is what a dead server left.
+// StoreLock: the ownership of an SQLite store. It is a lock on FILE.lock, beside the store's file. A server has the
+// lock while it runs; a command without a server acquires it per transaction and never while its child runs. The kernel
+// releases it when the owner dies. A server also writes its address into FILE.lock, with a second lock on that file
+// (fcntl, open file description): without the second lock, the address is of a server that has died.
 //
-// FILE.lock can be removed or replaced under its owner, so the store file itself is locked as well (flock, which SQLite
-// does not use): whoever has FILE.lock without that owns nothing. A server puts FILE.lock back by keep(). Take it
-// before the store is opened and let it go after the store is closed: closing any descriptor of the store file drops
-// the locks that SQLite has on it in this process.
+// FILE.lock can be removed or replaced while it is locked, so the store's file is locked as well (flock, which SQLite
+// does not use). A process owns the store only with both locks. A server restores FILE.lock by restore_lock_file().
+// Acquire the lock before the store is opened and release it after the store is closed: closing any descriptor of the
+// store's file drops the locks that SQLite has on it in this process.
 //
-// FILE.lock also says whether FILE has ever been a store: one that was cut to nothing is not taken for a new one.
+// FILE.lock also records that FILE has been a store, so that a file that was cut to nothing is not used as a new store.
 //
 // One thread at a time.
 #pragma once
@@ -23,22 +23,22 @@ namespace latchkey {
 
 class StoreLock {
  public:
-  // Waits up to `patience` for another owner to let go; STORE_LOCKED if it does not, or at once if a server has it.
-  // Makes the store file, empty, when it is missing. STORE_FORMAT when it was a store and is empty now.
+  // Waits up to `patience` for another owner; then STORE_LOCKED, or at once if the owner is a server. Creates the
+  // store's file, empty, if it is missing. STORE_FORMAT if the file was a store and is empty now.
   static Result<StoreLock> acquire(const std::string& store_file, Duration patience, Clock& clock);
-  // The address that the server which owns the store has written; none when no server owns it now.
+  // The address of the server that owns the store; none if no server owns it.
   static std::optional<std::string> find_server(const std::string& store_file);
 
   StoreLock(StoreLock&& other) noexcept = default;
   StoreLock& operator=(StoreLock&& other) noexcept = default;
   ~StoreLock();
 
-  // To be called once the store was opened, before announce().
-  void mark_made();
-  // "http://127.0.0.1:7420": from now on commands speak to this server. Withdrawn when the lock is let go.
+  // Records that the file is a store. To be called when the store was opened, before announce().
+  void record_store();
+  // From now on commands send their requests to this address ("http://127.0.0.1:7420"), until the lock is released.
   Result<void> announce(const std::string& address);
-  // Makes FILE.lock again if it is gone or another one, with the address in it. To be called now and then.
-  Result<void> keep();
+  // Creates FILE.lock again, with the address, if it was removed or replaced. To be called periodically.
+  Result<void> restore_lock_file();
 
  private:
   // A descriptor that closes itself.
@@ -56,14 +56,14 @@ class StoreLock {
 
   StoreLock(std::string store_file, File beside, File store)
       : store_file_(std::move(store_file)), store_(std::move(store)), beside_(std::move(beside)) {}
-  // None: somebody else has it.
+  // None if another process has the lock.
   static Result<std::optional<File>> try_beside(const std::string& store_file);
   static Result<std::optional<StoreLock>> try_both(const std::string& store_file);
 
   std::string store_file_;
   std::string address_;
   File store_;
-  File beside_;  // let go first
+  File beside_;  // released first
 };
 
 }  // namespace latchkey

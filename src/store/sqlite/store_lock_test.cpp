@@ -13,7 +13,7 @@
 namespace latchkey {
 namespace {
 
-TEST(StoreLock, HasOneOwnerAndTellsItsAddress) {
+TEST(StoreLock, HasOneOwnerAndItsAddress) {
   const Folder folder;
   SystemClock clock;
   const std::string file = folder.file("latchkey.db");
@@ -26,13 +26,13 @@ TEST(StoreLock, HasOneOwnerAndTellsItsAddress) {
     ASSERT_TRUE(lock->announce("http://127.0.0.1:7420"));
     EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420");
     EXPECT_EQ(StoreLock::acquire(file, Duration{60'000}, clock).error().code, Code::STORE_LOCKED) << "at once";
-    EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "whoever is refused leaves the address alone";
+    EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "a refused process does not change the address";
   }
   EXPECT_FALSE(StoreLock::find_server(file));
   EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
 }
 
-TEST(StoreLock, ARemovedOrReplacedFileBesideChangesNothing) {
+TEST(StoreLock, RemovedOrReplacedLockFileIsRestored) {
   const Folder folder;
   SystemClock clock;
   const std::string file = folder.file("latchkey.db"), beside = file + ".lock";
@@ -40,24 +40,24 @@ TEST(StoreLock, ARemovedOrReplacedFileBesideChangesNothing) {
   ASSERT_TRUE(lock && lock->announce("http://127.0.0.1:7420"));
   std::filesystem::remove(beside);
   EXPECT_EQ(StoreLock::acquire(file, Duration{20}, clock).error().code, Code::STORE_LOCKED) << "gone";
-  ASSERT_TRUE(lock->keep());
-  EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "put back";
+  ASSERT_TRUE(lock->restore_lock_file());
+  EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "restored after a removal";
   EXPECT_EQ(StoreLock::acquire(file, Duration{60'000}, clock).error().code, Code::STORE_LOCKED);
   std::filesystem::rename(beside, folder.file("moved"));
   std::ofstream(beside) << "something else";
-  ASSERT_TRUE(lock->keep());
-  EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "replaced, and put back";
-  lock = fail(Code::INTERNAL, "let go");
+  ASSERT_TRUE(lock->restore_lock_file());
+  EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420") << "restored after a replacement";
+  lock = fail(Code::INTERNAL, "released");
   EXPECT_FALSE(StoreLock::find_server(file));
   EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
 }
 
-TEST(StoreLock, AnAddressWithoutItsServerIsNotBelieved) {
+TEST(StoreLock, AddressOfADeadServerIsIgnored) {
   const Folder folder;
   SystemClock clock;
   const std::string file = folder.file("latchkey.db"), beside = file + ".lock";
-  std::ofstream(beside) << "http://127.0.0.1:7420";  // as a server that was killed leaves it
-  // A command that has just got the lock, and has not cut the address yet.
+  std::ofstream(beside) << "http://127.0.0.1:7420";  // left by a server that was killed
+  // A command that has acquired the lock, but has not erased the address yet.
   const int command = ::open(beside.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_EQ(::flock(command, LOCK_EX | LOCK_NB), 0);
   EXPECT_FALSE(StoreLock::find_server(file));
@@ -68,18 +68,18 @@ TEST(StoreLock, AnAddressWithoutItsServerIsNotBelieved) {
   EXPECT_TRUE(StoreLock::acquire(file, Duration{0}, clock));
 }
 
-TEST(StoreLock, AStoreThatWasCutIsNotANewOne) {
+TEST(StoreLock, CutStoreIsNotANewStore) {
   const Folder folder;
   SystemClock clock;
   const std::string file = folder.file("latchkey.db");
   const auto own = [&] { return StoreLock::acquire(file, Duration{0}, clock); };
   EXPECT_TRUE(own());
-  EXPECT_TRUE(own()) << "whoever died before the store was written may begin again";
+  EXPECT_TRUE(own()) << "a process may have died before it wrote the store";
   std::ofstream(file) << "a store";
   {
     auto lock = own();
     ASSERT_TRUE(lock);
-    lock->mark_made();
+    lock->record_store();
     ASSERT_TRUE(lock->announce("http://127.0.0.1:7420"));
     EXPECT_EQ(StoreLock::find_server(file), "http://127.0.0.1:7420");
   }
@@ -89,7 +89,7 @@ TEST(StoreLock, AStoreThatWasCutIsNotANewOne) {
   EXPECT_EQ(own().error().code, Code::STORE_FORMAT);
   EXPECT_EQ(own().error().code, Code::STORE_FORMAT) << "and again";
   std::filesystem::remove(file);
-  EXPECT_TRUE(own()) << "removed on purpose";
+  EXPECT_TRUE(own()) << "the operator has removed the store";
   EXPECT_TRUE(own());
 }
 

@@ -1,4 +1,4 @@
-// For tests of the tables' parts: a database with the schema and nothing in it.
+// For tests of the parts of SqliteTables: a database with the schema and without rows.
 #pragma once
 
 #include "store/sqlite/database.hpp"

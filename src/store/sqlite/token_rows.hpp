@@ -1,4 +1,4 @@
-// How tokens lie in lk_tokens.
+// Reads and writes tokens as rows of lk_tokens.
 #pragma once
 
 #include "store/sqlite/database.hpp"
@@ -7,7 +7,7 @@
 namespace latchkey {
 
 void write_token(Database& database, const TokenRecord& token);
-// The columns of lk_tokens.
+// For the columns of lk_tokens.
 TokenRecord read_token(const Statement& row);
 
 }  // namespace latchkey

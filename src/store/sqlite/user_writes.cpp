@@ -1,7 +1,7 @@
-// A user's own writes inside the writer's transaction.
+// The user's own writes inside the writer's transaction.
 #include <sqlite3.h>
 
-#include "store/sqlite/letter_rows.hpp"
+#include "store/sqlite/dead_letter_rows.hpp"
 #include "store/sqlite/sqlite_tables.hpp"
 
 namespace latchkey {
@@ -9,8 +9,8 @@ namespace {
 
 bool is_ours(const char* name) { return name && sqlite3_strnicmp(name, "lk_", 3) == 0; }
 
-// Ending the transaction, or touching Latchkey's tables, would break the promise: both are refused. Which argument
-// holds the table's name differs by action, so either will do.
+// Refuses statements that end the transaction or use Latchkey's tables. The position of the table's name differs by
+// action, so both arguments are checked.
 int authorize(void*, int action, const char* first, const char* second, const char*, const char*) {
   switch (action) {
     case SQLITE_READ:
@@ -32,8 +32,9 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 struct Authorizing {
   explicit Authorizing(sqlite3* handle) : handle(handle) {
     sqlite3_set_authorizer(handle, authorize, nullptr);
-    // If a statement rolls the transaction back (OR ROLLBACK), what follows must not commit by itself.
-    sqlite3_commit_hook(handle, [](void*) { return 1; }, nullptr);
+    // After a rollback by a statement (OR ROLLBACK), later statements must not commit by themselves.
+    sqlite3_commit_hook(
+        handle, [](void*) { return 1; }, nullptr);
   }
   ~Authorizing() {
     sqlite3_set_authorizer(handle, nullptr, nullptr);
@@ -48,19 +49,19 @@ Ending SqliteTables::in_savepoint(const std::function<Ending(sqlite3*)>& effect)
   will_change();
   database_.execute("SAVEPOINT lk_user");
   Ending ending;
-  bool keep = false;
+  bool commits = false;
   try {
     const Authorizing guard(database_.handle());
     ending = effect(database_.handle());
-    keep = std::holds_alternative<Complete>(ending);
+    commits = std::holds_alternative<Complete>(ending);
   } catch (const std::exception& error) {
     ending = Fail{.message = error.what(), .code = "EXCEPTION"};
   } catch (...) {
     ending = Fail{.message = "an exception of unknown type", .code = "EXCEPTION"};
   }
-  // A failed write, or OR ROLLBACK, inside the effect has rolled back everything: nothing of this batch may be kept.
+  // A failed write or OR ROLLBACK inside the effect has rolled back the whole batch, which must not be committed.
   if (!database_.in_transaction()) throw TablesError(Code::STORE_UNAVAILABLE, "the effect ended the transaction");
-  database_.execute(keep ? "RELEASE lk_user" : "ROLLBACK TO lk_user; RELEASE lk_user");
+  database_.execute(commits ? "RELEASE lk_user" : "ROLLBACK TO lk_user; RELEASE lk_user");
   return ending;
 }
 

@@ -20,15 +20,15 @@ struct FaultProxy::Link {
   Socket server;
   asio::steady_timer timer;
   PgTraffic traffic;
-  PgFrames asked{0};
-  PgFrames answered{'R'};
+  PgFrames requests{0};
+  PgFrames replies{'R'};
   std::array<char, 65536> from_client{};
   std::array<char, 65536> from_server{};
-  ConnectionFault fate;
+  ConnectionFault own_fault;
   std::chrono::milliseconds delay{0};
-  bool swallows = false;
-  bool is_unheard = false;  // what the client said was swallowed
-  bool is_late = false;     // the client has gone, what it sent is on its way
+  bool is_blackholed = false;
+  bool has_lost_bytes = false;  // from the client, after blackhole_all()
+  bool is_late = false;         // the client's connection has ended, and its bytes are not delivered yet
 
   static void end(Socket& socket, FaultHow how) {
     Problem ignored;
@@ -43,13 +43,13 @@ struct FaultProxy::Link {
 };
 
 struct FaultProxy::Hit {
-  std::size_t offset = 0;  // of the bytes at hand, these still pass
+  std::size_t offset = 0;  // the number of current bytes that the proxy forwards before the fault
   ConnectionFault fault;
 };
 
 namespace {
 
-// Whether one of `units` is the one that the fault waits for, and which; counts those that are not.
+// The index of the unit at which the fault occurs, if it is one of `units`. Counts the units down otherwise.
 std::optional<std::uint64_t> count_down(ConnectionFault& fault, FaultAt at, std::uint64_t units) {
   if (fault.at != at) return std::nullopt;
   if (fault.after < units) return fault.after;
@@ -94,14 +94,14 @@ void FaultProxy::arm(std::deque<ConnectionFault> faults) {
   on_thread([&] { armed_ = std::move(faults); });
 }
 
-void FaultProxy::set_fates(std::function<ConnectionFault()> draw) {
+void FaultProxy::set_fault_source(std::function<ConnectionFault()> draw) {
   on_thread([&] { draw_ = std::move(draw); });
 }
 
-void FaultProxy::hush_all() {
+void FaultProxy::blackhole_all() {
   on_thread([&] {
-    is_hushed_ = true;
-    for (const auto& link : links_) link->swallows = true;
+    is_blackholed_ = true;
+    for (const auto& link : links_) link->is_blackholed = true;
   });
 }
 
@@ -118,7 +118,7 @@ void FaultProxy::garble(std::string word) {
 
 void FaultProxy::cut_all() {
   on_thread([&] {
-    is_hushed_ = false;
+    is_blackholed_ = false;
     for (const auto& link : links_) link->end();
     links_.clear();
   });
@@ -143,8 +143,8 @@ void FaultProxy::accept() {
 void FaultProxy::begin(Socket client) {
   ++connections_;
   auto link = std::make_shared<Link>(std::move(client), context_);
-  if (draw_) link->fate = draw_();
-  link->swallows = is_hushed_;
+  if (draw_) link->own_fault = draw_();
+  link->is_blackholed = is_blackholed_;
   link->delay = delay_;
   links_.insert(link);
   link->server.async_connect(server_, [this, link](Problem problem) {
@@ -165,14 +165,15 @@ void FaultProxy::pump(std::shared_ptr<Link> link, bool from_client) {
   auto& bytes = from_client ? link->from_client : link->from_server;
   socket.async_read_some(asio::buffer(bytes), [this, link, from_client](Problem problem, std::size_t size) {
     if (problem) {
-      // A connection that is half-open does not tell the other side; one that is late has something to say yet.
-      if (link->swallows || (link->is_late && from_client)) return;
+      // A half-open connection does not forward its end. A late one still has bytes to deliver.
+      if (link->is_blackholed || (link->is_late && from_client)) return;
       link->end();
       links_.erase(link);
       return;
     }
-    if (link->swallows && from_client && is_hushed_ && !std::exchange(link->is_unheard, true)) ++unheard_;
-    if (link->swallows || link->is_late) return pump(link, from_client);
+    if (link->is_blackholed && from_client && is_blackholed_ && !std::exchange(link->has_lost_bytes, true))
+      ++blackholed_;
+    if (link->is_blackholed || link->is_late) return pump(link, from_client);
     if (link->delay.count() == 0) return pass(link, from_client, size);
     auto pause = std::make_shared<asio::steady_timer>(context_, link->delay);
     pause->async_wait([this, link, from_client, size, pause](Problem) { pass(link, from_client, size); });
@@ -190,10 +191,10 @@ void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t 
   const auto consider = [&](const ConnectionFault& fault, std::size_t offset) {
     if (!hit || offset < hit->offset) hit = Hit{offset, fault};
   };
-  const auto look = [&](FaultAt at, std::uint64_t units, std::optional<std::size_t> offset) {
-    if (const auto unit = count_down(link->fate, at, units)) {
-      consider(link->fate, offset.value_or(*unit));
-      link->fate = {};
+  const auto check = [&](FaultAt at, std::uint64_t units, std::optional<std::size_t> offset) {
+    if (const auto unit = count_down(link->own_fault, at, units)) {
+      consider(link->own_fault, offset.value_or(*unit));
+      link->own_fault = {};
     }
     if (armed_.empty()) return;
     if (const auto unit = count_down(armed_.front(), at, units)) {
@@ -201,65 +202,65 @@ void FaultProxy::pass(std::shared_ptr<Link> link, bool from_client, std::size_t 
       armed_.pop_front();
     }
   };
-  (from_client ? link->asked : link->answered).feed(bytes, [&](const PgFrame& frame) {
+  (from_client ? link->requests : link->replies).feed(bytes, [&](const PgFrame& frame) {
     if (from_client) count(link->traffic, frame);
-    if (from_client && asks_commit(frame))
-      look(FaultAt::commit_asked, 1, frame.begin), look(FaultAt::flight_asked, 1, 0);
-    if (!from_client && answers_commit(frame)) look(FaultAt::commit_answered, 1, frame.begin);
-    if (from_client && frame.type == 'S') look(FaultAt::trip_asked, 1, frame.begin);
+    if (from_client && requests_commit(frame))
+      check(FaultAt::commit_request, 1, frame.begin), check(FaultAt::flight_request, 1, 0);
+    if (!from_client && confirms_commit(frame)) check(FaultAt::commit_reply, 1, frame.begin);
+    if (from_client && frame.type == 'S') check(FaultAt::trip_request, 1, frame.begin);
     if (!from_client && frame.type == 'Z') {
       ++trips_;
-      look(FaultAt::trip_answered, 1, frame.begin);
+      check(FaultAt::trip_reply, 1, frame.begin);
     }
   });
-  look(from_client ? FaultAt::byte_asked : FaultAt::byte_answered, size, std::nullopt);
+  check(from_client ? FaultAt::byte_request : FaultAt::byte_reply, size, std::nullopt);
 
   const std::size_t passing = hit ? hit->offset : size;
   auto& to = from_client ? link->server : link->client;
   asio::async_write(to, asio::buffer(bytes.substr(0, passing)),
-                    [this, link, from_client, hit, held = std::string(bytes.substr(passing))](Problem, std::size_t) {
-                      if (hit) return strike(link, from_client, *hit, held);
+                    [this, link, from_client, hit, rest = std::string(bytes.substr(passing))](Problem, std::size_t) {
+                      if (hit) return inject(link, from_client, *hit, rest);
                       pump(link, from_client);
                     });
 }
 
-void FaultProxy::strike(const std::shared_ptr<Link>& link, bool from_client, const Hit& hit, std::string held) {
+void FaultProxy::inject(const std::shared_ptr<Link>& link, bool from_client, const Hit& hit, std::string rest) {
   ++fired_;
   ++fired_of_[static_cast<std::size_t>(hit.fault.at)][static_cast<std::size_t>(hit.fault.how)];
-  for (const auto& act : std::exchange(with_next_, {})) act();
+  for (const auto& act : std::exchange(with_next_fault_, {})) act();
   switch (hit.fault.how) {
     case FaultHow::close:
     case FaultHow::reset:
       link->end(hit.fault.how);
       links_.erase(link);
       return;
-    case FaultHow::swallow:
-      link->swallows = true;
+    case FaultHow::blackhole:
+      link->is_blackholed = true;
       return pump(link, from_client);
     case FaultHow::slow: {
       link->delay = hit.fault.delay;
-      if (draw_) link->fate = draw_();
-      auto rest = std::make_shared<std::string>(std::move(held));
+      if (draw_) link->own_fault = draw_();
+      auto bytes = std::make_shared<std::string>(std::move(rest));
       auto pause = std::make_shared<asio::steady_timer>(context_, link->delay);
-      pause->async_wait([this, link, from_client, rest, pause](Problem) {
-        asio::async_write(from_client ? link->server : link->client, asio::buffer(*rest),
-                          [this, link, from_client, rest](Problem, std::size_t) { pump(link, from_client); });
+      pause->async_wait([this, link, from_client, bytes, pause](Problem) {
+        asio::async_write(from_client ? link->server : link->client, asio::buffer(*bytes),
+                          [this, link, from_client, bytes](Problem, std::size_t) { pump(link, from_client); });
       });
       return;
     }
     case FaultHow::late: {
       link->is_late = true;
       Link::end(link->client, FaultHow::close);
-      auto rest = std::make_shared<std::string>(std::move(held));
-      auto deliver = [link, rest] {
-        asio::async_write(link->server, asio::buffer(*rest), [link, rest](Problem, std::size_t) {
-          // What was sent is read first, then the end.
+      auto bytes = std::make_shared<std::string>(std::move(rest));
+      auto deliver = [link, bytes] {
+        asio::async_write(link->server, asio::buffer(*bytes), [link, bytes](Problem, std::size_t) {
+          // The server reads the bytes before the end of the stream.
           Problem ignored;
           link->server.shutdown(tcp::socket::shutdown_send, ignored);
         });
       };
-      if (hit.fault.delay == ConnectionFault::kWithTheNext) {
-        with_next_.push_back(std::move(deliver));
+      if (hit.fault.delay == ConnectionFault::kWithNextFault) {
+        with_next_fault_.push_back(std::move(deliver));
       } else {
         link->timer.expires_after(hit.fault.delay);
         link->timer.async_wait([deliver](Problem problem) {

@@ -47,13 +47,13 @@ void PgBouncer::write_settings(int server_port) {
 
 PgBouncer::~PgBouncer() { stop(); }
 
-// It says in its log when it listens. What it said at a start before does not count.
+// The pooler logs when it listens. Log entries of earlier starts do not count.
 void PgBouncer::start() {
   const std::string log = folder_.file("pgbouncer.log");
-  const auto heard = read_text(log).size();
+  const auto log_size = read_text(log).size();
   const FolderWatch watch(folder_.path());
   pid_ = start_pg_program({"/usr/sbin/pgbouncer", folder_.file("pgbouncer.ini")}, log);
-  if (!watch.wait(pid_, [&] { return read_text(log).find("process up", heard) != std::string::npos; }))
+  if (!watch.wait(pid_, [&] { return read_text(log).find("process up", log_size) != std::string::npos; }))
     throw std::runtime_error("PgBouncer did not start: " + read_text(log));
 }
 
@@ -70,10 +70,10 @@ void PgBouncer::restart() {
 void PgBouncer::point_at(int server_port) {
   write_settings(server_port);
   const std::string log = folder_.file("pgbouncer.log");
-  const auto heard = read_text(log).size();
+  const auto log_size = read_text(log).size();
   const FolderWatch watch(folder_.path());
   ::kill(pid_, SIGHUP);
-  if (!watch.wait(pid_, [&] { return read_text(log).find("SIGHUP", heard) != std::string::npos; }))
+  if (!watch.wait(pid_, [&] { return read_text(log).find("SIGHUP", log_size) != std::string::npos; }))
     throw std::runtime_error("PgBouncer did not read its settings: " + read_text(log));
 }
 

@@ -1,5 +1,5 @@
-// PgBouncer: a pooler of the test's own in transaction mode, before one PostgreSQL: every transaction may get another
-// of a few server connections.
+// PgBouncer: a PgBouncer in transaction mode, owned by one test, in front of one PostgreSQL. Each transaction may use a
+// different server connection.
 #pragma once
 
 #include <sys/types.h>
@@ -14,16 +14,16 @@ namespace latchkey {
 
 class PgBouncer {
  public:
-  // `pool` server connections for each database and user. Returns when it accepts connections.
+  // Opens up to `pool` server connections per database and user. Returns when the pooler accepts connections.
   PgBouncer(int server_port, int pool, const std::vector<std::string>& users = {"latchkey"});
   ~PgBouncer();
   PgBouncer(const PgBouncer&) = delete;
   PgBouncer& operator=(const PgBouncer&) = delete;
 
   std::string url(const std::string& database, const std::string& user = "latchkey") const;
-  // At once, with every connection through it; then started again on the same port.
+  // Stops the pooler with all its connections, and starts it again on the same port.
   void restart();
-  // Another server from the next transaction on; those who are connected to the pooler do not notice.
+  // Uses another server from the next transaction on. Client connections stay open.
   void point_at(int server_port);
 
  private:

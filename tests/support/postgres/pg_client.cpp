@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "support/comes_true.hpp"
+#include "support/wait_until.hpp"
 
 namespace latchkey {
 
@@ -27,17 +27,17 @@ void PgClient::send(const std::string& sql) {
 
 std::vector<std::string> PgClient::finish() {
   std::vector<std::string> values;
-  std::string complaint;
+  std::string problem;
   while (const std::unique_ptr<PGresult, decltype(&PQclear)> result{PQgetResult(handle_.get()), &PQclear}) {
     values.clear();
     const auto status = PQresultStatus(result.get());
     if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
       const char* state = PQresultErrorField(result.get(), PG_DIAG_SQLSTATE);
-      complaint = (state ? state : "") + std::string(" ") + PQresultErrorMessage(result.get());
+      problem = (state ? state : "") + std::string(" ") + PQresultErrorMessage(result.get());
     }
     for (int row = 0; row < PQntuples(result.get()); ++row) values.emplace_back(PQgetvalue(result.get(), row, 0));
   }
-  if (!complaint.empty()) throw std::runtime_error(complaint);
+  if (!problem.empty()) throw std::runtime_error(problem);
   return values;
 }
 
@@ -52,7 +52,8 @@ std::string PgClient::ask_one(const std::string& sql) {
 }
 
 void PgClient::wait_until(const std::string& sql) {
-  if (!comes_true([&] { return ask_one(sql) == "t"; })) throw std::runtime_error("this did not come true: " + sql);
+  if (!latchkey::wait_until([&] { return ask_one(sql) == "t"; }))
+    throw std::runtime_error("the condition did not become true: " + sql);
 }
 
 int PgClient::backend() const { return PQbackendPID(handle_.get()); }

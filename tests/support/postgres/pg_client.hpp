@@ -1,5 +1,5 @@
-// PgClient: a user's own connection to PostgreSQL, beside Latchkey's: one session, statements as text. Throws what the
-// server complains of, the SQLSTATE first.
+// PgClient: a user's connection to PostgreSQL, beside Latchkey's: one session, statements as text. On a server error it
+// throws the SQLSTATE and the message. One thread at a time may use it.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,18 @@ class PgClient {
   ~PgClient();
   PgClient(PgClient&&) noexcept;
 
-  // Any number of statements; the first column of the last one's rows. NULL is empty.
+  // Executes any number of statements. Returns the first column of the last statement's rows; NULL is empty.
   std::vector<std::string> ask(const std::string& sql);
   void execute(const std::string& sql) { ask(sql); }
-  // The first value; empty when there is none.
+  // The first value, or an empty string if there is none.
   std::string ask_one(const std::string& sql);
-  // Starts a statement and does not wait; finish() does.
+  // Starts a statement without waiting. finish() waits for its result.
   void send(const std::string& sql);
   std::vector<std::string> finish();
-  // Asks until the answer is "t": of what the server gives no sign.
+  // Repeats the query until its result is "t". Throws after a minute.
   void wait_until(const std::string& sql);
   int backend() const;
-  // Warnings and notices that came, as their SQLSTATEs.
+  // The SQLSTATEs of the received warnings and notices.
   const std::vector<std::string>& notices() const { return *notices_; }
 
  private:

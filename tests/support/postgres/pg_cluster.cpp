@@ -17,8 +17,8 @@
 namespace latchkey {
 namespace {
 
-// The server keeps its state in the last line of this file.
-bool says_ready(const std::string& file) {
+// The server writes its state into line 8 of this file.
+bool is_marked_ready(const std::string& file) {
   std::ifstream in(file);
   std::string line, last;
   for (int count = 0; std::getline(in, line); ++count)
@@ -26,9 +26,9 @@ bool says_ready(const std::string& file) {
   return last.starts_with("ready") || last.starts_with("standby");
 }
 
-// They write nothing durably, so that memory will do where there is plenty: a disk's file system takes a fifth of the
-// time for making and removing their thousands of files.
-std::filesystem::path find_room() {
+// The clusters run without fsync, so a file system in memory is sufficient, if there is enough memory. On a disk, a
+// fifth of the time is spent on creating and removing their thousands of files.
+std::filesystem::path choose_folder() {
   const std::filesystem::path memory = "/dev/shm";
   constexpr std::uintmax_t kPlenty = 8ull << 30;
   std::error_code failed;
@@ -41,12 +41,13 @@ std::filesystem::path find_room() {
 
 }  // namespace
 
-PgCluster::PgCluster(Unmade, std::vector<std::string> settings) : folder_(find_room()), settings_(std::move(settings)) {
+PgCluster::PgCluster(WithoutData, std::vector<std::string> settings)
+    : folder_(choose_folder()), settings_(std::move(settings)) {
   if (const passwd* user = ::getpwnam("postgres"); user && ::geteuid() == 0)
     LK_ASSERT(::chown(folder_.path().c_str(), user->pw_uid, user->pw_gid) == 0);
 }
 
-PgCluster::PgCluster(std::vector<std::string> settings) : PgCluster(Unmade{}, std::move(settings)) {
+PgCluster::PgCluster(std::vector<std::string> settings) : PgCluster(WithoutData{}, std::move(settings)) {
   run_pg_program(
       {pg_program("initdb"), "-D", data(), "-U", "latchkey", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"},
       folder_.file("initdb.log"));
@@ -54,7 +55,7 @@ PgCluster::PgCluster(std::vector<std::string> settings) : PgCluster(Unmade{}, st
 }
 
 std::unique_ptr<PgCluster> PgCluster::make_standby(const PgCluster& primary, std::vector<std::string> settings) {
-  std::unique_ptr<PgCluster> standby(new PgCluster(Unmade{}, std::move(settings)));
+  std::unique_ptr<PgCluster> standby(new PgCluster(WithoutData{}, std::move(settings)));
   run_pg_program({pg_program("pg_basebackup"), "-d", primary.url() + "?application_name=standby", "-D", standby->data(),
                   "-X", "stream", "-c", "fast", "-R", "--no-sync"},
                  standby->folder_.file("basebackup.log"));
@@ -78,7 +79,7 @@ void PgCluster::start(std::vector<std::string> settings) {
   start();
 }
 
-// fsync=off: these servers are killed, the machine under them is not.
+// fsync=off: tests kill these servers, but the machine does not lose power.
 void PgCluster::start() {
   std::vector<std::string> words{pg_program("postgres"), "-D", data(), "-p", std::to_string(port())};
   for (const char* setting : {"listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off",
@@ -97,11 +98,11 @@ void PgCluster::start() {
 void PgCluster::wait_until_ready() {
   const std::string file = data() + "/postmaster.pid";
   const FolderWatch watch(data());
-  // What the last server left there is cleared before the new one's first line is written.
+  // The new server truncates the file of the last one before it writes its first line.
   const auto is_ready = [&] {
     std::ifstream in(file);
     long owner = 0;
-    return in >> owner && owner == pid_ && says_ready(file);
+    return in >> owner && owner == pid_ && is_marked_ready(file);
   };
   if (!watch.wait(pid_, is_ready)) throw std::runtime_error("PostgreSQL did not start: " + log());
 }

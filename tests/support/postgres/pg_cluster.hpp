@@ -1,7 +1,7 @@
-// PgCluster: one PostgreSQL 15 of a test's own, from Debian's package: its data in a temporary folder, its process on a
-// loopback port, which is kept for it over restarts. It may have a streaming standby.
+// PgCluster: one PostgreSQL 15 from Debian's package, owned by one test. Its data is in a temporary folder. It listens
+// on a loopback port, which stays reserved during restarts. It can have a streaming standby.
 //
-// Start and restart it from a thread that outlives it: the server goes when the thread that started it ends.
+// Start and restart it from a thread that outlives it: the kernel kills the server when that thread ends.
 #pragma once
 
 #include <sys/types.h>
@@ -15,15 +15,15 @@
 
 namespace latchkey {
 
-// fast: sessions are ended, what is committed is written. immediate: as a crash, recovered from at the next start.
+// fast: the server ends its sessions and writes all committed data. immediate: like a crash; the next start recovers.
 enum class PgStop { fast, immediate };
 
 class PgCluster {
  public:
-  // `settings` are NAME=value, for the server's command line. Returns when it accepts connections; throws when it
-  // cannot be made.
+  // `settings` are NAME=value, for the server's command line. Returns when the server accepts connections. Throws if
+  // the cluster cannot be created.
   explicit PgCluster(std::vector<std::string> settings = {});
-  // A copy that follows `primary` under the application name `standby`.
+  // A standby that replicates `primary` under the application name `standby`.
   static std::unique_ptr<PgCluster> make_standby(const PgCluster& primary, std::vector<std::string> settings = {});
   ~PgCluster();
   PgCluster(const PgCluster&) = delete;
@@ -31,19 +31,19 @@ class PgCluster {
 
   void stop(PgStop how);
   void start();
-  // With other settings from now on.
+  // Starts with other settings, also for later starts.
   void start(std::vector<std::string> settings);
-  // Makes a standby a primary, on a new timeline; returns when it takes writes.
+  // Promotes a standby to a primary on a new timeline. Returns when it accepts writes.
   void promote();
 
   int port() const { return port_.number(); }
-  // All that it has said.
+  // The whole log.
   std::string log() const;
   std::string url(const std::string& database = "postgres") const;
 
  private:
-  struct Unmade {};
-  PgCluster(Unmade, std::vector<std::string> settings);
+  struct WithoutData {};
+  PgCluster(WithoutData, std::vector<std::string> settings);
   std::string data() const { return folder_.file("data"); }
   void wait_until_ready();
 

@@ -1,4 +1,4 @@
-// PgFrames: one direction of a PostgreSQL connection, cut into its messages as the bytes go by.
+// PgFrames: splits one direction of a PostgreSQL connection into messages, incrementally.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 namespace latchkey {
 
 struct PgFrame {
-  char type = 0;          // 0: the client's first message, which has none
-  std::string_view head;  // its first bytes, up to PgFrames::kHead
-  std::size_t begin = 0;  // where it starts in the bytes that were fed; 0 also when it began before them
+  char type = 0;          // 0 for the client's first message, which has no type
+  std::string_view head;  // the first bytes, up to PgFrames::kHead
+  std::size_t begin = 0;  // the offset in the current bytes; 0 also for a message that began earlier
 };
 
 class PgFrames {
@@ -59,19 +59,19 @@ class PgFrames {
   std::string head_;
 };
 
-// What a client has asked for on one connection. Nothing is answered before it says sync or flush: so often, at most,
-// it waited.
+// The requests of a client on one connection. The server replies only after a sync or a flush, so `flights` is the
+// highest possible number of waits.
 struct PgTraffic {
   std::uint64_t statements = 0;
-  std::uint64_t flights = 0;  // ended by a sync or a flush, or simple queries
+  std::uint64_t flights = 0;  // requests up to a sync or a flush, and simple queries
   std::uint64_t commits = 0;
 };
 
-// Whether the client's message asks for a COMMIT: a simple query, or a statement that is parsed.
-inline bool asks_commit(const PgFrame& frame) {
+// True if the client's message contains a COMMIT: as a simple query, or as a statement to parse.
+inline bool requests_commit(const PgFrame& frame) {
   std::string_view text = frame.head;
   if (frame.type == 'P') {
-    text.remove_prefix(std::min(text.size(), text.find('\0') + 1));  // behind the statement's name
+    text.remove_prefix(std::min(text.size(), text.find('\0') + 1));  // skip the statement's name
   } else if (frame.type != 'Q') {
     return false;
   }
@@ -81,10 +81,10 @@ inline bool asks_commit(const PgFrame& frame) {
 inline void count(PgTraffic& traffic, const PgFrame& frame) {
   traffic.statements += frame.type == 'E' || frame.type == 'Q';
   traffic.flights += frame.type == 'S' || frame.type == 'H' || frame.type == 'Q';
-  traffic.commits += asks_commit(frame);
+  traffic.commits += requests_commit(frame);
 }
 
-// Whether the server's message says that it has committed.
-inline bool answers_commit(const PgFrame& frame) { return frame.type == 'C' && frame.head.starts_with("COMMIT"); }
+// True if the server's message confirms a COMMIT.
+inline bool confirms_commit(const PgFrame& frame) { return frame.type == 'C' && frame.head.starts_with("COMMIT"); }
 
 }  // namespace latchkey

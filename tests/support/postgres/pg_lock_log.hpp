@@ -1,5 +1,5 @@
-// LockLog: what a PostgreSQL of the test's own has written down about locks: which sessions waited, for whom. However
-// busy the machine is, it names nobody who did not wait for somebody.
+// LockLog: the lock waits and lock timeouts in the log of a PgCluster: which sessions waited for which others. Unlike
+// measured time, the log is correct on a busy machine, because it contains only real lock waits.
 #pragma once
 
 #include <algorithm>
@@ -17,37 +17,37 @@ namespace latchkey {
 
 class LockLog {
  public:
-  // For its command line: whoever waits for a lock for so long is written down. What the server does by itself takes
-  // locks, too.
+  // Settings for the cluster: the server logs a session that waits this long for a lock. Autovacuum is off, because it
+  // takes locks, too.
   static std::vector<std::string> settings(Duration wait) {
     return {"log_lock_waits=on", "log_connections=on", "log_line_prefix=%a %p ", "autovacuum=off",
             "deadlock_timeout=" + std::to_string(wait.count()) + "ms"};
   }
 
-  // From now on.
-  explicit LockLog(const PgCluster& server) : server_(&server), heard_(server.log().size()) {}
+  // Evaluates the log from now on.
+  explicit LockLog(const PgCluster& server) : server_(&server), from_(server.log().size()) {}
 
-  // The names of those who waited for this one.
-  std::set<std::string> waited_for(const PgClient& session) const {
+  // The application names of the sessions that waited for this one.
+  std::set<std::string> waiters_of(const PgClient& session) const {
     std::set<std::string> names;
     for (const auto& [name, holders, text] : waits())
       if (holders.contains(session.backend())) names.insert(name);
     return names;
   }
-  // What sessions of that name waited for that had been taken by others than them.
+  // The lock waits of sessions with that name for sessions with other names.
   std::vector<std::string> waits_for_others(const std::string& name) const {
     std::set<int> own = sessions(name);
     std::vector<std::string> found;
-    for (const auto& [who, holders, text] : waits())
-      if (who == name && !std::ranges::includes(own, holders)) found.push_back(text);
+    for (const auto& [waiter, holders, text] : waits())
+      if (waiter == name && !std::ranges::includes(own, holders)) found.push_back(text);
     return found;
   }
-  // How often sessions of that name gave up waiting, because of lock_timeout. That comes before anything is written
-  // down where it is shorter.
-  std::uint64_t given_up(const std::string& name) const { return who_gave_up(name).size(); }
-  // The same: the session of each time.
-  std::multiset<int> who_gave_up(const std::string& name) const {
-    const std::string text = heard();
+  // The number of lock timeouts of sessions with that name. A lock timeout that is shorter than the setting of
+  // settings() leaves no lock wait in the log.
+  std::uint64_t count_lock_timeouts(const std::string& name) const { return lock_timeouts(name).size(); }
+  // The backend of each lock timeout.
+  std::multiset<int> lock_timeouts(const std::string& name) const {
+    const std::string text = new_entries();
     const std::regex line("(?:^|\n)" + name + " (\\d+) ERROR:  canceling statement due to lock timeout");
     std::multiset<int> all;
     for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) all.insert(std::stoi((*at)[1]));
@@ -61,13 +61,13 @@ class LockLog {
     std::string text;
   };
 
-  std::string heard() const { return server_->log().substr(heard_); }
+  std::string new_entries() const { return server_->log().substr(from_); }
   std::vector<Wait> waits() const {
     static const std::regex kWait(
         "(\\w+) \\d+ (LOG:  process \\d+ still waiting for [^\n]*\n)"
         "[^\n]*DETAIL:  Process(?:es)? holding the lock: ([\\d, ]+)\\. Wait queue[^\n]*");
     static const std::regex kNumber("\\d+");
-    const std::string text = heard();
+    const std::string text = new_entries();
     std::vector<Wait> all;
     for (std::sregex_iterator at(text.begin(), text.end(), kWait), end; at != end; ++at) {
       Wait wait{(*at)[1], {}, at->str()};
@@ -87,7 +87,7 @@ class LockLog {
   }
 
   const PgCluster* server_;
-  std::size_t heard_;
+  std::size_t from_;
 };
 
 }  // namespace latchkey

@@ -14,7 +14,7 @@ namespace latchkey {
 
 std::string pg_program(const std::string& name) { return "/usr/lib/postgresql/15/bin/" + name; }
 
-// PostgreSQL does not run as root: then it is the package's own user.
+// PostgreSQL refuses to run as root, so root switches to the package's user.
 pid_t start_pg_program(std::vector<std::string> arguments, const std::string& log) {
   std::vector<char*> words;
   for (std::string& word : arguments) words.push_back(word.data());

@@ -1,4 +1,4 @@
-// PostgreSQL's programs, and those beside it, as tests start them: not as root, and gone when the test is.
+// Starts PostgreSQL's programs and PgBouncer for tests: never as root, and they end with the test.
 #pragma once
 
 #include <sys/types.h>
@@ -8,13 +8,13 @@
 
 namespace latchkey {
 
-// Where Debian's postgresql-15 keeps it.
+// The path of a program of Debian's postgresql-15.
 std::string pg_program(const std::string& name);
-// Its output goes to `log`. It is killed when the calling thread ends.
+// Appends the output to `log`. The kernel kills the program when the calling thread ends.
 pid_t start_pg_program(std::vector<std::string> arguments, const std::string& log);
-// The status that waitpid gave.
+// Returns the status from waitpid.
 int wait_for_program(pid_t pid);
-// To its end; throws with its output when it fails.
+// Runs the program to its end. Throws its output if it fails.
 void run_pg_program(std::vector<std::string> arguments, const std::string& log);
 
 }  // namespace latchkey

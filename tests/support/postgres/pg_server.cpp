@@ -11,7 +11,7 @@ PgServer& PgServer::instance() {
 
 std::string PgServer::borrow_database() {
   if (free_.empty()) {
-    const std::string name = "t" + std::to_string(++made_);
+    const std::string name = "t" + std::to_string(++created_);
     PgClient(url("postgres")).execute("CREATE DATABASE " + name);
     return url(name);
   }
@@ -20,9 +20,9 @@ std::string PgServer::borrow_database() {
   return url_of;
 }
 
-std::string PgServer::find_contradiction(PgClient& hand) {
-  if (hand.ask_one("SELECT to_regclass('latchkey.settlements') IS NULL") == "t") return "";
-  return hand.ask_one(
+std::string PgServer::find_contradiction(PgClient& admin) {
+  if (admin.ask_one("SELECT to_regclass('latchkey.settlements') IS NULL") == "t") return "";
+  return admin.ask_one(
       "SELECT coalesce(string_agg(line, ', '), '') FROM ("
       "SELECT format('%s has %s entries of %s', s.seq, found.entries, expected.entries) AS line "
       "FROM latchkey.all_states s "
@@ -33,7 +33,7 @@ std::string PgServer::find_contradiction(PgClient& hand) {
       "UNION ALL SELECT format('%s has an entry for %s', t.seq, t.generation) "
       "FROM latchkey.settlements t LEFT JOIN latchkey.all_states s USING (seq) "
       "WHERE coalesce(t.generation > s.generation - (s.status < 3)::int, true) "
-      // Whatever overlaps another also overlaps the next one, in the order of where they begin.
+      // In the order of `lo`, a range that overlaps any range also overlaps its neighbour.
       "UNION ALL SELECT format('%s to %s overlap %s to %s', kind, hi, before, hi_before) FROM ("
       "SELECT *, lag(kind) OVER w AS before, lag(hi) OVER w AS hi_before FROM ("
       "SELECT 'block ' || lo AS kind, lo, hi FROM latchkey.blocks "
@@ -44,17 +44,17 @@ std::string PgServer::find_contradiction(PgClient& hand) {
 }
 
 void PgServer::give_back(const std::string& url_of) {
-  PgClient hand(url_of);
-  hand.execute("SET search_path = pg_catalog");  // some tests leave operators of their own
-  EXPECT_EQ(find_contradiction(hand), "");
-  hand.execute("SET client_min_messages = error; DROP SCHEMA IF EXISTS latchkey CASCADE");
+  PgClient admin(url_of);
+  admin.execute("SET search_path = pg_catalog");  // some tests leave operators in the schema public
+  EXPECT_EQ(find_contradiction(admin), "");
+  admin.execute("SET client_min_messages = error; DROP SCHEMA IF EXISTS latchkey CASCADE");
   free_.push_back(url_of);
 }
 
-// Tests leave few rows: deleting them is quicker than new files for all tables, indexes and sequences. The locks wait
-// for whoever is still writing.
-void PgServer::empty(PgClient& hand) {
-  hand.execute(
+// Tests leave few rows, so DELETE is faster than TRUNCATE, which creates new files for all tables and indexes. The
+// locks wait for sessions that still write.
+void PgServer::empty(PgClient& admin) {
+  admin.execute(
       "DO $$ DECLARE one regclass; BEGIN "
       "EXECUTE (SELECT 'LOCK TABLE ' || string_agg(oid::regclass::text, ', ') FROM pg_class WHERE relkind = 'r' AND "
       "relnamespace = 'latchkey'::regnamespace); "
@@ -65,8 +65,8 @@ void PgServer::empty(PgClient& hand) {
 }
 
 void PgServer::empty(const std::string& url_of) {
-  PgClient hand(url_of);
-  empty(hand);
+  PgClient admin(url_of);
+  empty(admin);
 }
 
 }  // namespace latchkey

@@ -1,5 +1,5 @@
-// PgServer: the PostgreSQL that the tests of one program share, started when it is first asked for and stopped at its
-// end. Each test borrows a database of its own.
+// PgServer: the PostgreSQL that the tests of one program share. The first call of instance() starts it, and it stops
+// with the program. Each test borrows its own database.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace latchkey {
 class PgServer {
  public:
   static PgServer& instance();
-  // The URL of an empty database; give it back when it is no longer used.
+  // Returns the URL of an empty database. Return it with give_back() after use.
   std::string borrow_database();
   void give_back(const std::string& url);
-  // Where `settlements` has not exactly one entry for each generation that was settled, or a run lies in two places
-  // (blocks, outcomes and rows); empty: nowhere. Asked of every database that is given back.
-  static std::string find_contradiction(PgClient& hand);
-  // As Latchkey's schema was when it was set up there: quicker than setting it up anew.
+  // Lists inconsistencies: `settlements` must have exactly one row for each settled generation, and a run must have its
+  // state in one table (blocks, outcomes or states). Returns an empty string if there are none. give_back() calls it.
+  static std::string find_contradiction(PgClient& admin);
+  // Deletes all rows of Latchkey's schema and resets its sequences. This is faster than a new migration.
   static void empty(const std::string& url);
-  static void empty(PgClient& hand);
+  static void empty(PgClient& admin);
   std::string url(const std::string& database) const { return cluster_.url(database); }
   int port() const { return cluster_.port(); }
 
@@ -29,7 +29,7 @@ class PgServer {
   PgServer() = default;
 
   PgCluster cluster_;
-  int made_ = 0;
+  int created_ = 0;
   std::vector<std::string> free_;
 };
 

@@ -1,4 +1,5 @@
-// Any number of stores, which are as many servers, mostly on a database of the test's own.
+// Fixtures that open any number of stores. Each store represents a server. StoresTest uses any database, PostgresStores
+// a borrowed one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,10 +17,10 @@ class StoresTest : public ::testing::Test {
   std::unique_ptr<PostgresStore> open(const std::string& url, PostgresSettings settings = {}) {
     return open(url, std::move(settings), clock_);
   }
-  // With another clock for what it waits for and remembers for a while.
+  // `host` is the clock for the store's delays and caches.
   std::unique_ptr<PostgresStore> open(const std::string& url, PostgresSettings settings, Clock& host) {
     settings.url = url;
-    auto opened = migrate::open_postgres(std::move(settings), host, random_of_stores_);
+    auto opened = migrate::open_postgres(std::move(settings), host, store_random_);
     if (!opened) throw std::runtime_error(to_string(opened.error()));
     return std::move(*opened);
   }
@@ -27,7 +28,7 @@ class StoresTest : public ::testing::Test {
   SystemClock clock_;
 
  private:
-  SystemRandom random_of_stores_;
+  SystemRandom store_random_;
 };
 
 class PostgresStores : public StoresTest {

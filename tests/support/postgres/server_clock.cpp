@@ -6,7 +6,7 @@
 
 namespace latchkey {
 
-// The server is another user, who may not be able to look into the build.
+// The server runs as another user, which may have no access to the build folder.
 ServerClock::ServerClock() {
   using std::filesystem::perms;
   std::filesystem::permissions(folder_.path(), perms::owner_all | perms::group_exec | perms::others_exec);
@@ -24,7 +24,7 @@ ServerClock::~ServerClock() {
   ::unsetenv("CLOCK_OFFSET");
 }
 
-// In place: the servers have the file mapped.
+// Overwrites the file in place, because the servers have mapped it.
 void ServerClock::set(Duration offset) {
   const std::int64_t us = offset.count() * 1000;
   std::ofstream out(folder_.file("offset"), std::ios::binary | std::ios::in | std::ios::out);

@@ -1,5 +1,5 @@
-// ServerClock: the wall clock of the PostgreSQL servers that are started while there is one, to be set by the test
-// (clock_shim.c). The test's own clocks are the machine's. Make it while the process has one thread.
+// ServerClock: lets a test set the wall clock of the PostgreSQL servers that start while this object lives
+// (clock_shim.c). The test's own clocks are unchanged. Construct it while the process has one thread.
 #pragma once
 
 #include "base/time.hpp"
@@ -14,7 +14,7 @@ class ServerClock {
   ServerClock(const ServerClock&) = delete;
   ServerClock& operator=(const ServerClock&) = delete;
 
-  // So far from the machine's, from now on.
+  // Sets the offset from the machine's clock.
   void set(Duration offset);
 
  private:
