@@ -33,7 +33,7 @@ void describe_server(Members& members, ServerMembers& server) {
   members.value(text("listen", server.listen, "The address and port of the API (127.0.0.1:7420)."));
   members.value(text("data_dir", server.data_dir, "The folder of the store and of admin.key."));
   members.value(duration("retention", server.retention, {1ms, kWindowMax}, "How long settled runs are stored (7d)."));
-  members.value(duration("retention_failed", server.retention_failed, {1ms, kWindowMax},
+  members.value(duration("failed_retention", server.failed_retention, {1ms, kWindowMax},
                          "How long failed runs are stored (30d)."));
   members.value(texts("cors_origins", server.cors_origins, "The origins whose scripts may call the API."));
   members.value(flag("insecure_listen", server.insecure_listen, "Listen beyond loopback although there is no TLS."));

@@ -18,7 +18,7 @@ struct ServerMembers {
   std::string store;
   std::string listen;
   std::string data_dir;
-  std::optional<Duration> retention, retention_failed;
+  std::optional<Duration> retention, failed_retention;
   std::vector<std::string> cors_origins;
   bool insecure_listen = false;
   std::string log;        // text | json
