@@ -10,8 +10,10 @@
 #include "cli/context.hpp"
 
 #define LATCHKEY_COMMANDS(COMMAND) \
+  COMMAND(init)                    \
   COMMAND(run)                     \
   COMMAND(serve)                   \
+  COMMAND(check)                   \
   COMMAND(runs)                    \
   COMMAND(dlq)                     \
   COMMAND(token)                   \
