@@ -21,7 +21,7 @@ class Readiness {
   // The failure of the latest write; none if it succeeded. Starts a probe if there is a failure and no probe. Never
   // waits.
   std::optional<Error> find_failure();
-  // What an operator should know although the store is ready: its clock is ahead of this host's by kClockAheadMin or
+  // A warning for the operator although the store is ready: its clock is ahead of this host's by kClockAheadMin or
   // more. Leases and windows then end later than this host's clock shows.
   std::optional<std::string> find_clock_warning();
 

@@ -52,7 +52,7 @@ wire::Fault find_fault(const TokenBody& body) {
   return std::nullopt;
 }
 
-// Keeps the first of equal names, and the order.
+// Removes later repeats of a name; the order stays.
 void remove_duplicates(std::vector<std::string>& names) {
   std::vector<std::string> unique;
   for (std::string& name : names)

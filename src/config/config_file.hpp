@@ -42,7 +42,7 @@ struct ConfigFile {
   std::optional<std::vector<FunctionDefinition>> functions;
 };
 
-// What the text says. All faults at once; the config is good only when none was added.
+// Reads the text. Adds every fault; the config may be used only when no fault was added.
 ConfigFile parse_config(std::string_view text, const std::string& file, std::vector<Fault>& faults);
 // INVALID_ARGUMENT with every fault as file:line:column, one per line; USAGE when the file cannot be read.
 Result<ConfigFile> read_config_file(const std::string& file);

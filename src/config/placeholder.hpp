@@ -1,5 +1,5 @@
 // Placeholders for secrets in the texts of a config: ${env:NAME} and ${file:PATH}. The store has them as written; a
-// server substitutes them when it calls a function. `$${` stands for a plain `${`.
+// server substitutes them when it calls a function. `$${` is a plain `${`.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@
 
 namespace latchkey::config {
 
-// `path` is the object's own: "functions.sync". Fields of members with a fault keep their value.
+// `path` is the object's own: "functions.sync". A member with a fault leaves its field unchanged.
 void read_members(const Node& node, const std::string& path, const Describe& describe, std::vector<Fault>& faults);
 
 }  // namespace latchkey::config

@@ -20,7 +20,7 @@ std::optional<std::int64_t> parse_number(const Node& node) {
   return number;
 }
 
-// One kind of member for a field and for an optional field: `has` tells whether it is set.
+// One kind of member for a field and for an optional field: `has` returns true if it is set.
 template <class Field, class Has, class Store>
 Value make_number(std::string_view name, Field& field, NumberRange range, std::string_view help, Has has, Store store) {
   return {.info = {name, help},

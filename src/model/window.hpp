@@ -8,7 +8,7 @@
 
 namespace latchkey {
 
-// A thousand years: every time that is computed from it lies before the year 9999, which all formats can express.
+// A thousand years: every time that is computed from it is before the year 9999, which all formats can express.
 inline constexpr Duration kForever = std::chrono::hours{24 * 365'250};
 inline constexpr std::string_view kForeverWord = "forever";
 

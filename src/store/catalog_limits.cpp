@@ -1,4 +1,4 @@
-// What the catalog and the audit log cannot store.
+// The limits of records and audit entries.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What an operator sees of failed, doubtful and completed runs, and of commands that a wrong place or token stops.
+// The output for operators of failed, doubtful and completed runs, and of commands that a wrong place or token stops.
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -75,7 +75,7 @@ std::vector<std::string> find_sql_blocks(const std::string& file) {
   return blocks;
 }
 
-// What a user has before the blocks of docs/sql.md: tables and roles.
+// The objects of a user before the blocks of docs/sql.md: tables and roles.
 constexpr const char* kSqlPageSetUp = R"(
   CREATE TABLE alert_instances (tenant_id text, alert_config_id text, external_object_id text, created_at timestamptz, status text);
   CREATE TABLE decision_cards (tenant_id text, alert_instance_id text, metric_code text, period_start date, status text);
@@ -111,14 +111,14 @@ TEST_F(SqlDocs, EveryBlockOfTheSqlPageRuns) {
 
 TEST_F(SqlDocs, WindowOfAThousandYearsIsForever) {
   Sql session = service("default");
-  session.run("SELECT latchkey.begin_run('keep', 'k', window_span => '1000 years')");
-  session.run("SELECT latchkey.begin_run('keep', 'longer', window_span => '5000 years')");
+  session.run("SELECT latchkey.begin_run('store', 'k', window_span => '1000 years')");
+  session.run("SELECT latchkey.begin_run('store', 'longer', window_span => '5000 years')");
   EXPECT_EQ(admin.rows("SELECT DISTINCT window_ms FROM latchkey.runs"), (Rows{{"31557600000000"}}));
-  EXPECT_EQ(refusal(session, "SELECT latchkey.begin_run('keep', 'k2', window_span => '11 years')").state, "LK400");
+  EXPECT_EQ(refusal(session, "SELECT latchkey.begin_run('store', 'k2', window_span => '11 years')").state, "LK400");
   for (const char* character : {"\\0080", "\\009f", "\\007f", "\\0009"})
-    EXPECT_EQ(refusal(session, std::string("SELECT latchkey.begin_run('keep', U&'a") + character + "b')").state,
+    EXPECT_EQ(refusal(session, std::string("SELECT latchkey.begin_run('store', U&'a") + character + "b')").state,
               "LK400");
-  EXPECT_EQ(session.one("SELECT status FROM latchkey.begin_run('keep', U&'a\\00a0b')"), "won");
+  EXPECT_EQ(session.one("SELECT status FROM latchkey.begin_run('store', U&'a\\00a0b')"), "won");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ enum class Fault {
   lose_sync,     // a sync reports an I/O error. Later syncs succeed, but do not write its pages, because Linux marks
                  // pages that it could not write as clean
 };
-// What of the unsynced writes is found after a crash.
+// The unsynced writes that are found after a crash.
 enum class Unsynced { lost, written, some };
 
 class FaultDisk {

@@ -42,7 +42,7 @@ std::string write_man_command(const CommandNode& node) {
   return out;
 }
 
-// Each variable once, with the flag that it stands for.
+// Each variable once, with the flag that it sets.
 std::string write_variables(const CLI::App& app) {
   std::map<std::string, std::string> variables{
       {"LATCHKEY_STORE", "The store, sqlite:FILE or postgres://…, as serve --store"},

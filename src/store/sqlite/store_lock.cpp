@@ -61,7 +61,7 @@ bool erase_address(int file) {
   return ::ftruncate(file, was_store(file) ? static_cast<off_t>(kStoreLine.size()) : 0) == 0;
 }
 
-// Overwrites before it truncates: on a full disk the file keeps its block, and a failure leaves the first line.
+// Overwrites before it truncates: on a full disk the file still has its block, and a failure leaves the first line.
 bool write(int file, std::string_view text) {
   const ssize_t size = ::pwrite(file, text.data(), text.size(), 0);
   if (size >= 0 && static_cast<std::size_t>(size) < text.size()) errno = ENOSPC;
