@@ -93,7 +93,7 @@ CLI::App* add_id_command(CLI::App& parent, const std::string& name, const std::s
   add_json(*command, options->json);
   add_connection_options(*command, options->connection);
   command->footer("Example:\n  latchkey " + parent.get_name() + " " + name + " 0198f0a1-7c2e-7000-8000-00005be78b16");
-  command->callback([options, work, &context] {
+  command->callback([options, work, short_ids, &context] {
     if (const auto known = parse_id(options->id); !known && !(short_ids && is_part_of_id(options->id)))
       return context.report(known.error());
     call_api(options->connection, context, [&](RunApi& api) -> Result<void> {

@@ -5,12 +5,12 @@
 namespace latchkey::config {
 namespace {
 
-ChecklistItem check_key(const FunctionDefinition& function) {
+ChecklistItem make_key_item(const FunctionDefinition& function) {
   if (!function.key.empty()) return {"key", true, "key template " + function.key};
   return {"key", false, "no key template: a job that names no key runs each time it is enqueued"};
 }
 
-ChecklistItem check_guard(const FunctionDefinition& function) {
+ChecklistItem make_guard_item(const FunctionDefinition& function) {
   switch (function.guard_or_default(!function.key.empty())) {
     case Guard::once:
       return {"guard", true, "guard once: a success is replayed for " + format_duration(function.window_or_default())};
@@ -22,7 +22,7 @@ ChecklistItem check_guard(const FunctionDefinition& function) {
   return {"guard", false, "no guard: add a `key`, or let callers name one with `guard: once`"};
 }
 
-ChecklistItem check_retry(const FunctionDefinition& function) {
+ChecklistItem make_retry_item(const FunctionDefinition& function) {
   const RetryPolicy& retry = function.retry_or_default();
   if (retry.retries == 0) return {"retry", false, "no retries: a failed attempt is final"};
   return {
@@ -30,7 +30,7 @@ ChecklistItem check_retry(const FunctionDefinition& function) {
       fmt::format("{} retries{}", retry.retries, function.retry ? "" : " (the default; state it to make it clear)")};
 }
 
-ChecklistItem check_output(const FunctionDefinition& function) {
+ChecklistItem make_output_item(const FunctionDefinition& function) {
   if (!function.unique_output.empty()) return {"output", true, "unique output " + function.unique_output};
   if (function.effect == EffectKind::keyed)
     return {"output", true, "effect keyed: the handler deduplicates by its key"};
@@ -44,11 +44,11 @@ ChecklistItem check_output(const FunctionDefinition& function) {
 
 Checklist make_checklist(const FunctionDefinition& function) {
   Checklist list;
-  list.items = {check_key(function),
-                check_guard(function),
-                check_retry(function),
+  list.items = {make_key_item(function),
+                make_guard_item(function),
+                make_retry_item(function),
                 {"dead_letter", true, "failures for good become dead letters"},
-                check_output(function)};
+                make_output_item(function)};
   if (!function.unique_output.empty()) {
     list.idempotent = "yes";
     list.reason = "its output has the unique index " + function.unique_output;

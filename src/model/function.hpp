@@ -5,7 +5,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "model/run.hpp"
@@ -18,20 +17,6 @@ enum class EffectKind : std::uint8_t { transactional, keyed, plain };
 enum class DoubtPolicy : std::uint8_t { rerun, hold, probe };
 
 // Texts may have placeholders (config/placeholder.hpp); a server substitutes them when it calls the function.
-struct HttpTarget {
-  std::string url;
-  bool operator==(const HttpTarget&) const = default;
-};
-struct CommandTarget {
-  std::vector<std::string> arguments;
-  bool operator==(const CommandTarget&) const = default;
-};
-// Workers take the jobs over HTTP.
-struct PullTarget {
-  bool operator==(const PullTarget&) const = default;
-};
-using Target = std::variant<PullTarget, HttpTarget, CommandTarget>;
-
 struct ProbeTarget {
   std::string http;                  // empty: a command
   std::vector<std::string> command;  // empty: a URL

@@ -69,7 +69,7 @@ TEST(RunJson, ObjectWithoutIdIsNoRun) {
 }
 
 TEST(RunJson, ListsHaveTheFirstLineOfALongError) {
-  Run run;
+  latchkey::Run run;
   run.head = std::make_shared<RunHead>();
   run.state = Failed{};
   run.last_error = "exit status 3\n--- stdout\n" + std::string(5000, 'x');
