@@ -103,7 +103,7 @@ TEST_F(RunSignals, LaterHoldCountsAfterASignal) {
     const Answer held = call(run(key, "echo again", {"--on-doubt", "hold"}));
     EXPECT_EQ(held.exit, 76) << key << held.out;
     EXPECT_EQ(held.out, "");
-    EXPECT_THAT(held.err, testing::ContainsRegex("latchkey runs resolve [-0-9a-f]+ --outcome completed.failed.rerun"));
+    EXPECT_THAT(held.err, ::testing::ContainsRegex("latchkey runs resolve [-0-9a-f]+ --outcome completed.failed.rerun"));
     if (key != "a") EXPECT_EQ(call(run(key, "echo again")).out, "again\n") << "without hold it runs again";
   }
   const std::string runs = call({"runs", "list", "--json", "--key", "a"}).out;
@@ -244,7 +244,7 @@ TEST_F(RunSignals, TerminalShowsTheWaitingTime) {
   ASSERT_EQ(owner->read_line(), "running");
   auto terminal = start_on_terminal(run("a", "echo never", {"--wait"}));
   terminal.read_until("\r\x1b[Klatchkey: waiting for run ");
-  EXPECT_THAT(terminal.read_until("s"), testing::MatchesRegex("[0-9a-f-]+, [1-9]s"));
+  EXPECT_THAT(terminal.read_until("s"), ::testing::MatchesRegex("[0-9a-f-]+, [1-9]s"));
   EXPECT_EQ(owner->finish(), 0);
   EXPECT_THAT(terminal.read_until("done before"), HasSubstr("\r\x1b[Klatchkey: done before"))
       << "overwrites the status line";
