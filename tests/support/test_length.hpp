@@ -21,7 +21,7 @@ inline constexpr bool kIsSanitized = false;
 // A walk visits every nth point.
 inline std::uint64_t walk_stride() {
   if (is_long_test_run()) return kIsSanitized ? 5 : 1;
-  return kIsSanitized ? 31 : 5;
+  return kIsSanitized ? 41 : 8;
 }
 
 // How often a test repeats: `all` times in a long run, else a share of it.

@@ -48,6 +48,9 @@ void PgServer::give_back(const std::string& url_of) {
   admin.execute("SET search_path = pg_catalog");  // some tests leave operators in the schema public
   EXPECT_EQ(find_contradiction(admin), "");
   admin.execute("SET client_min_messages = error; DROP SCHEMA IF EXISTS latchkey CASCADE");
+  // The next test must not find the operators of this one on its search_path.
+  if (admin.ask_one("SELECT EXISTS (SELECT FROM pg_operator WHERE oprnamespace = 'public'::regnamespace)") == "t")
+    admin.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC");
   free_.push_back(url_of);
 }
 
