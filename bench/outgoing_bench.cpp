@@ -13,7 +13,8 @@ namespace {
 
 class Load {
  public:
-  Load(http::OutgoingClient& client, std::string url, int calls) : client_(client), url_(std::move(url)), left_(calls) {}
+  Load(http::OutgoingClient& client, std::string url, int calls)
+      : client_(client), url_(std::move(url)), left_(calls) {}
 
   // Only the first calls are started by another thread than the client's.
   void start_next() {
@@ -29,7 +30,10 @@ class Load {
                    .body = R"({"order":7,"cents":1999})"},
                   [this, started](http::OutgoingResult result) { on_result(result, started); });
   }
-  void wait() { done_.acquire(); }
+  // Waits for the last result.
+  void wait() {
+    if (--open_ != 0) done_.acquire();
+  }
   void print(double seconds) {
     std::printf(R"({"calls_per_second": %.0f, "failed": %d, "p50_us": %.0f, "p99_us": %.0f})"
                 "\n",
@@ -49,15 +53,10 @@ class Load {
   http::OutgoingClient& client_;
   const std::string url_;
   std::atomic<int> left_;
-  std::atomic<int> open_{1};  // main's, until all are started
+  std::atomic<int> open_{1};  // calls, and 1 until wait()
   int failed_ = 0;
   std::vector<double> latencies_;
   std::binary_semaphore done_{0};
-
- public:
-  void all_started() {
-    if (--open_ == 0) done_.release();
-  }
 };
 
 }  // namespace
@@ -66,14 +65,12 @@ int main(int argc, char** argv) {
   if (argc < 4) return 2;
   SystemClock clock;
   const auto connections = static_cast<std::size_t>(std::atoi(argv[2]));
-  http::OutgoingClient client({.connections_max = connections,
-                               .connections_per_host_max = connections,
-                               .ca_file = argc > 4 ? argv[4] : ""},
-                              clock);
+  http::OutgoingClient client(
+      {.connections_max = connections, .connections_per_host_max = connections, .ca_file = argc > 4 ? argv[4] : ""},
+      clock);
   Load load(client, argv[1], std::atoi(argv[3]));
   const auto start = bench::Stopwatch::now();
   for (std::size_t i = 0; i < connections; ++i) load.start_next();
-  load.all_started();
   load.wait();
   load.print(bench::seconds_since(start));
 }

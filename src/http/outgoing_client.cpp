@@ -1,5 +1,6 @@
 #include "http/outgoing_client.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -7,6 +8,11 @@
 #include "http/outgoing_calls.hpp"
 
 namespace latchkey::http {
+namespace {
+
+constexpr Duration kTimeoutMax = std::chrono::days{365};  // so that a deadline cannot overflow
+
+}  // namespace
 
 std::optional<std::string_view> OutgoingResponse::find(std::string_view name) const {
   for (const OutgoingHeader& header : headers)
@@ -35,7 +41,7 @@ void OutgoingClient::post(Change change) {
 
 OutgoingClient::CallId OutgoingClient::start(OutgoingRequest request, Callback callback) {
   auto call = std::make_unique<OutgoingCall>();
-  call->deadline = clock_.elapsed() + request.timeout;
+  call->deadline = clock_.elapsed() + std::min<Duration>(request.timeout, kTimeoutMax);
   call->request = std::move(request);
   call->callback = std::move(callback);
   CallId id = 0;
