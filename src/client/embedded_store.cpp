@@ -18,7 +18,7 @@ Result<std::optional<std::string>> EmbeddedStore::use(const std::function<void(S
     return std::unexpected(lock.error());
   }
   auto store = open_even_if_full({.file = file_}, clock_, random_);
-  if (!store) return std::unexpected(store.error());
+  if (!store) return std::unexpected(explain(store.error()));
   lock->record_store();
   work(**store);
   return std::nullopt;  // the store is closed before the lock is released

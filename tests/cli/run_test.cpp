@@ -327,7 +327,7 @@ TEST_F(RunCommand, InvalidFlagsAreUsageErrors) {
   refused({"run", "--key", "a", "true"}, "put the command behind `--`");
   refused({"run", "--key", "a"}, "no command");
   refused({"run", "--", "true"}, "--key is required");
-  refused({"run", "--key", "", "--", "true"}, "`key` is empty");
+  refused({"run", "--key", "", "--", "true"}, "`--key` is empty");
   refused({"run", "--key", "a", "--lease", "1", "--", "true"}, "is not a duration");
   refused({"run", "--key", "a", "--lease", "10ms", "--", "true"}, "lease");
   refused({"run", "--key", "a", "--guard", "twice", "--", "true"}, "--guard");
