@@ -110,6 +110,8 @@ inline constexpr StatementKind kOptionalStatementKinds[] = {
     {"find the tenant of a reader", "SELECT c.tenant FROM latchkey.caller()"},
     {"find the role of a reader", "SELECT coalesce(c.acts_as = 'org-admin', false) FROM latchkey.caller()"},
     {"find a bound role", "^SELECT b.tenant, b.acts_as * FROM latchkey.tenant_roles"},
+    {"find old audit entries", "^SELECT number FROM latchkey.audit WHERE at < "},
+    {"delete old audit entries", "^DELETE FROM latchkey.audit"},
     {"notify of a dead letter", "^SELECT pg_notify('dead_letter_inserted'"},
     {"notify of dead letters", "^SELECT latchkey.tell_dead_letter("},
 };
