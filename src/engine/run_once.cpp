@@ -189,7 +189,8 @@ class Call {
   bool is_own_retry(const Run& run) const {
     const auto* queued = run.as<Queued>();
     return settings_.retry && queued && run.origin == Origin::claimed &&
-           (queued->by == QueuedBy::failed_attempt || queued->by == QueuedBy::doubtful_attempt);
+           (queued->by == QueuedBy::failed_attempt ||
+            (settings_.retry_unknown && queued->by == QueuedBy::doubtful_attempt));
   }
 
   // Waits for the delay of the run's policy, because the store's clock may differ from this one. If the wait is too

@@ -63,6 +63,8 @@ struct RunOnceSettings {
   Duration poll_max = std::chrono::seconds{1};
   // After a failed attempt, wait for the retry delay and start the next attempt. Otherwise return the queued run.
   bool retry = true;
+  // The same after an attempt whose effect may have happened, under `rerun`.
+  bool retry_unknown = false;
   // The time for which a claim is repeated when the store fails.
   Duration patience = std::chrono::seconds{30};
   // If the disk is full, repeat the claim as well. Otherwise return STORE_FULL at once.

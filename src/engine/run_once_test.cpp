@@ -44,7 +44,7 @@ TEST_F(RunOnceTest, UnknownOutcomeIsRetriedUnderRerun) {
   ScriptedEffect effect{EffectFailed{.message = "killed", .outcome_unknown = true}};
   ClaimRequest request = claim_of("a");
   request.retry = {.retries = 1, .first = 1s};
-  const auto reply = run(effect, request);
+  const auto reply = run(effect, request, {.retry_unknown = true});
   EXPECT_EQ(std::get<Ran>(reply).run.as<Failed>()->effect, Effect::unknown);
   EXPECT_EQ(effect.runs, 2u);
 }
@@ -180,6 +180,7 @@ TEST_F(RunOnceTest, SettleAfterTheLeaseSaysThatTheRunEnded) {
   ScriptedEffect effect{EffectDone{"42", {}}};
   ClaimRequest request = claim_of("a");
   request.lease = 1s;
+  request.retry = kNoRetries;
   effect.on_run = [&] {
     bench.clock.pass(2s);
     bench.store.sweep(10, [](const Result<Swept>&) {});

@@ -92,6 +92,7 @@ Result<std::unique_ptr<RunApi>> open_claims(const RunOptions& options, const Cli
 
 RunOnceSettings make_settings(const RunOptions& options) {
   RunOnceSettings settings;
+  settings.retry_unknown = true;  // --retries counts attempts that a signal ended, too
   settings.wait = options.wait || options.wait_for.has_value();
   if (options.wait_for) settings.wait_max = *options.wait_for;
   settings.poll_max = std::chrono::milliseconds{500};
