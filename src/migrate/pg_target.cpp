@@ -92,8 +92,6 @@ std::vector<std::vector<std::string>> PgTarget::query(const std::string& sql,
   return rows;
 }
 
-// All names are qualified, including operators and types, here and in all statements on the ledger. The search_path is
-// the role's own: an object of another user in it would otherwise run with the rights of this role.
 std::string PgTarget::encoding() {
   try {
     return query("SHOW server_encoding").at(0).at(0);
@@ -102,6 +100,8 @@ std::string PgTarget::encoding() {
   }
 }
 
+// All names are qualified, including operators and types, here and in all statements on the ledger. The search_path is
+// the role's own: an object of another user in it would otherwise run with the rights of this role.
 bool PgTarget::has_schema(const std::string& name) {
   try {
     return query(

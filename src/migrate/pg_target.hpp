@@ -29,10 +29,10 @@ class PgTarget final : public Target {
   std::string scratch_name() const override;
   void interrupt() noexcept override;
 
-  // True if there is a schema of this name.
   // The reason why this role cannot serve on Latchkey's schema, with the statement that grants what is missing: it is
   // not a member of all three roles. None if it is, or if there is no such schema.
   std::optional<std::string> find_missing_grant();
+  // True if there is a schema of this name.
   bool has_schema(const std::string& name);
   // "UTF8", "LATIN1"
   std::string encoding();

@@ -153,7 +153,9 @@ void require_faultless(const Lint& lint, const Collection& files) {
       std::ranges::copy(lint(file, script), std::back_inserter(faults));
       // Otherwise the SQL that is written later would be a change of an applied file. A missing file is a fault
       // already.
-      if (!script.empty() && split_sql(script).empty())
+      const bool is_missing = std::ranges::any_of(
+          files.faults, [&](const Fault& fault) { return fault.file == file && fault.line == 0; });
+      if (!is_missing && split_sql(script).empty())
         faults.push_back({file, 1, "has no statement: write the SQL (SELECT 1; if there is nothing to do)"});
     }
   }

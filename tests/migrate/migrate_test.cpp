@@ -72,7 +72,7 @@ TEST_P(Migrate, AnAppliedFileThatChangedIsNamed) {
 
 TEST_P(Migrate, ScriptWithoutAStatementIsAFault) {
   add_tables(1);
-  add("0002_empty", "-- to be written\n/* here */ ;\n", "-- nothing\n");
+  add("0002_empty", "-- to be written\n/* here */ ;\n", "");
   for (const char* command : {"plan", "verify", "up"}) {
     const Answer refused =
         call(std::string(command) == "plan" ? Words{"migrate", "plan", "--dir", dir()} : words(command));

@@ -6,6 +6,7 @@
 
 #include "cli/terminal/table.hpp"
 #include "effects/stored_output.hpp"
+#include "model/window.hpp"
 
 namespace latchkey {
 namespace {
@@ -22,6 +23,7 @@ std::string describe_effect(const Run& run) {
 std::string describe_window(const Run& run) {
   const auto* done = run.as<Completed>();
   if (!done || run.head->guard != Guard::once) return "";
+  if (run.head->window == kForever) return "forever";
   return plain(done->at + run.head->window) + ", then the same key runs again";
 }
 
