@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "store/sqlite/transfer_status.hpp"
@@ -46,6 +47,10 @@ bool ReadOnlyStore::is_needed(const std::string& file) {
 
 Result<std::unique_ptr<ReadOnlyStore>> ReadOnlyStore::open(const std::string& file, Clock& clock) {
   std::unique_ptr<ReadOnlyStore> store(new ReadOnlyStore(::open((file + ".lock").c_str(), O_RDONLY | O_CLOEXEC)));
+  // Without the lock, a server could write while this process reads. Only a file that never had an owner has no lock.
+  if (store->lock_ < 0 && errno != ENOENT)
+    return fail(Code::STORE_UNAVAILABLE, "cannot read " + file + ".lock: " + std::strerror(errno) +
+                                             "; use its owner's account, or --server and --token");
   const Duration until = clock.elapsed() + kReadPatience;
   while (store->lock_ >= 0 && ::flock(store->lock_, LOCK_SH | LOCK_NB) != 0) {
     if (clock.elapsed() >= until) return fail(Code::STORE_LOCKED, "another process owns " + file);

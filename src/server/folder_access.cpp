@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -14,8 +15,12 @@ namespace {
 std::string find_owner(const std::string& path) {
   struct stat facts{};
   if (::stat(path.c_str(), &facts) != 0) return "";
-  const passwd* const user = ::getpwuid(facts.st_uid);
-  return user != nullptr ? user->pw_name : std::to_string(facts.st_uid);
+  passwd entry{};
+  passwd* user = nullptr;
+  std::array<char, 4096> names{};
+  if (::getpwuid_r(facts.st_uid, &entry, names.data(), names.size(), &user) == 0 && user != nullptr)
+    return user->pw_name;
+  return std::to_string(facts.st_uid);
 }
 
 bool is_denied(const std::string& path, int mode) { return ::access(path.c_str(), mode) != 0 && errno == EACCES; }

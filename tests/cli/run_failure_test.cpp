@@ -133,6 +133,13 @@ TEST_F(RunFailure, ListsNeedNoWriteAccess) {
   EXPECT_THAT(read_only({"runs", "show", "--key", "a"}).out, HasSubstr("--- stdout\nout\n"));
   EXPECT_THAT(read_only({"dlq", "list"}).out, HasSubstr("exit status 3"));
   EXPECT_EQ(read_only({"runs", "cancel", id}).exit, 69);
+  // A user that may not read the lock file cannot know whether a server writes meanwhile.
+  if (::geteuid() == 0) {
+    std::filesystem::permissions(data_dir_ + "/latchkey.db.lock", perms(0600));
+    const Answer refused = read_only({"runs", "list"});
+    EXPECT_EQ(refused.exit, 69);
+    EXPECT_THAT(refused.err, HasSubstr("latchkey.db.lock: Permission denied"));
+  }
   std::filesystem::permissions(data_dir_, perms::owner_all);
 }
 
